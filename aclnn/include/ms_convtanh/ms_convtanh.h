@@ -1,0 +1,71 @@
+/* What ms_convtanh offers beyond CANN's interface: version, CPU features, options, and the plan of a problem as data. */
+#ifndef MS_CONVTANH_MS_CONVTANH_H_
+#define MS_CONVTANH_MS_CONVTANH_H_
+
+#include <stdint.h>
+
+#include "aclnn/aclnn_base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define MSCT_PUBLIC __attribute__((visibility("default")))
+#else
+#define MSCT_PUBLIC
+#endif
+
+/* The library's version, such as "0.1.0". */
+MSCT_PUBLIC const char *msctGetVersion(void);
+
+/*
+ * Options. Each starts from its environment variable, read at its first use, and can be changed at any time; calls made
+ * afterwards follow the new value. A null value returns to the environment's.
+ *   "max_isa"      MS_CONVTANH_MAX_ISA      ceiling of the kernels' instruction sets: portable, avx2, avx512
+ *   "fusion"       MS_CONVTANH_FUSION       auto (default), half or true
+ *   "num_threads"  MS_CONVTANH_NUM_THREADS  1 or more; never above the affinity mask and the cgroup quota
+ * Returns ACLNN_SUCCESS, ACLNN_ERR_PARAM_NULLPTR (name) or ACLNN_ERR_PARAM_INVALID (unknown name or value).
+ * An environment variable with an unknown value makes every phase 1 return ACLNN_ERR_PARAM_INVALID and name it.
+ */
+MSCT_PUBLIC aclnnStatus msctSetOption(const char *name, const char *value);
+
+/* What runs here. Strings live as long as the process; lists are separated by commas, best first. */
+typedef struct msctInfo {
+  const char *detected;     /* variants that this CPU and operating system can run */
+  const char *allowed;      /* those of them below the ceiling */
+  const char *built;        /* variants in this library */
+  const char *k1;           /* the K1 variant that a large float32 problem gets */
+  const char *k2;           /* the K2 variant likewise */
+  const char *max_isa;      /* the ceiling in force, "" if none */
+  const char *fusion;       /* the fusion option in force: auto, half or true */
+  int64_t threads;          /* threads that a large problem gets */
+  const char *compiler;     /* what built the library */
+} msctInfo;
+MSCT_PUBLIC aclnnStatus msctGetInfo(msctInfo *info);
+
+/* The plan of a problem: what phase 2 would do. */
+typedef struct msctPlan {
+  const char *k1;           /* K1 variant: portable, avx2, avx512 */
+  const char *k2;           /* K2 variant: portable, avx2, avx512 */
+  const char *fusion;       /* half or true */
+  int64_t direct;           /* 1 if K1 reads x in place where it can */
+  int64_t tileRows;         /* output rows in a block */
+  int64_t tileCols;         /* output columns in a block */
+  int64_t tileCo;           /* output channels in a block */
+  int64_t tileCi;           /* input channels in a K step */
+  int64_t threads;
+  uint64_t workspaceSize;   /* bytes */
+} msctPlan;
+
+/* Takes phase 1's arguments, makes phase 1's checks, and fills *plan instead of making an executor. */
+MSCT_PUBLIC aclnnStatus msctExplainFusedConvTanh(const aclTensor *x, const aclTensor *filter,
+                                                 const aclTensor *biasOptional, const aclIntArray *strides,
+                                                 const aclIntArray *pads, const aclIntArray *dilations, int64_t groups,
+                                                 int64_t cubeMathType, const aclTensor *y, msctPlan *plan);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif  /* MS_CONVTANH_MS_CONVTANH_H_ */

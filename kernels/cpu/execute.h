@@ -1,0 +1,15 @@
+// Phase 2: runs a plan on this CPU.
+#ifndef MS_CONVTANH_KERNELS_CPU_EXECUTE_H_
+#define MS_CONVTANH_KERNELS_CPU_EXECUTE_H_
+
+#include "kernels/dispatch/plan.h"
+
+namespace msct {
+
+// workspace: at least plan.workspace_bytes bytes of any alignment. Allocates nothing. May be called from many threads at
+// once with different workspaces.
+void execute(const Plan& plan, const ConvTanhTensors& tensors, void* workspace);
+
+}  // namespace msct
+
+#endif  // MS_CONVTANH_KERNELS_CPU_EXECUTE_H_
