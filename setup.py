@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 from setuptools import Distribution, setup
@@ -16,11 +17,8 @@ INSTALLED = ("include", "lib")  # folders of the package that the native build m
 
 
 def find_tool(name: str) -> str:
-    """Path of cmake or ninja: the build requirement's own, or the system's where build isolation is off."""
-    try:
-        return str(Path(__import__(name).BIN_DIR) / name)
-    except ImportError:
-        path = shutil.which(name)
+    """Path of cmake or ninja: on PATH in an isolated build, beside Python where isolation is off."""
+    path = shutil.which(name) or shutil.which(name, path=sysconfig.get_path("scripts"))
     if path is None:
         raise SystemExit(f"{PACKAGE}: {name} was not found; install it with: pip install {name}")
     return path

@@ -1,0 +1,103 @@
+# Every target sets up what it needs, in .venv and build/, and may be the first that you run.
+# Needed beforehand: Linux, Python 3.10 to 3.12 with its venv module, g++ 9 or newer, make.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.DEFAULT_GOAL := help
+
+VENV := .venv
+BIN := $(VENV)/bin
+STAMPS := $(VENV)/stamps
+# Tools of the virtual environment come first; nothing of the user's other Python environments leaks in.
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+unexport PYTHONPATH PYTHONHOME
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+PACKAGE_SOURCES := pyproject.toml setup.py CMakeLists.txt $(shell find cmake kernels aclnn/include aclnn/src -type f)
+C_FILES = $(shell git ls-files '*.c' '*.cc' '*.h')
+FUZZ_SECONDS ?= 600
+
+.PHONY: help demo test bench lint format sanitize fuzz wheel clean distclean
+
+help:  ## show this list
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 18
+	@echo "  PYTHON=/path/to/python3 chooses the Python of the virtual environment."
+
+demo: $(STAMPS)/demo  ## upscale a photograph with ConvTanh beside stock MindSpore
+	@$(BIN)/python samples/python/super_resolution/run.py
+
+test: $(STAMPS)/test  ## build and run the native tests, then the Python tests
+	@$(call native_tests,native-tests,,)
+	$(BIN)/python -m pytest
+
+bench: $(STAMPS)/bench  ## time the operator beside PyTorch and MindSpore
+	@$(BIN)/python benchmarks/bench.py
+
+lint: $(STAMPS)/lint  ## check formats, style, spelling and types
+	@echo "lint: ruff, clang-format, codespell, mypy"
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/ruff format --check --quiet .
+	@$(BIN)/clang-format --dry-run -Werror $(C_FILES)
+	@$(BIN)/codespell $$(git ls-files)
+	@$(BIN)/mypy --no-error-summary
+
+format: $(STAMPS)/lint  ## rewrite the sources in the formats that lint checks
+	@$(BIN)/ruff check --quiet --fix .
+	@$(BIN)/ruff format --quiet .
+	@$(BIN)/clang-format -i $(C_FILES)
+
+sanitize: $(STAMPS)/test  ## run the native tests under ASan and UBSan, then TSan
+	@$(call native_tests,asan,-DMSCT_SANITIZE=address$(comma)undefined -DCMAKE_BUILD_TYPE=RelWithDebInfo,)
+	@$(call native_tests,tsan,-DMSCT_SANITIZE=thread -DCMAKE_BUILD_TYPE=RelWithDebInfo,)
+
+fuzz: export MS_CONVTANH_FUZZ_SECONDS = $(FUZZ_SECONDS)
+fuzz: $(STAMPS)/test  ## compare all variants on random problems for FUZZ_SECONDS (600)
+	@$(call native_tests,native-tests,,-R fuzz --timeout $$(($(FUZZ_SECONDS) + 300)))
+
+wheel: $(STAMPS)/dist  ## make the source archive and the portable wheel in dist/
+	@rm -rf build/dist build/lib.* build/bdist.* dist
+	@$(BIN)/python -m build --outdir build/dist . >build/wheel.log 2>&1 || { cat build/wheel.log; exit 1; }
+	@$(BIN)/auditwheel repair --wheel-dir dist build/dist/*.whl >build/wheel.log 2>&1 || { cat build/wheel.log; exit 1; }
+	@mv build/dist/*.tar.gz dist/
+	@ls -1 dist/*
+
+clean:  ## remove everything built, keep the virtual environment
+	rm -rf build dist *.egg-info ms_convtanh/lib ms_convtanh/include $(STAMPS)
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+distclean: clean  ## remove the virtual environment too
+	rm -rf $(VENV)
+
+comma := ,
+# $(call native_tests,<build folder>,<cmake options>,<ctest options>)
+define native_tests
+	echo "native tests: build/$(1)"; mkdir -p build; \
+	{ cmake -S . -B build/$(1) -G Ninja -DMSCT_BUILD_TESTS=ON $(2) && cmake --build build/$(1); } >build/$(1).log 2>&1 \
+	  || { cat build/$(1).log; exit 1; }; \
+	ctest --test-dir build/$(1) --output-on-failure --no-tests=error $(3)
+endef
+
+# The package, built and installed in editable form with one extra of pyproject.toml.
+$(STAMPS)/%: $(PACKAGE_SOURCES) | $(BIN)/pip
+	@mkdir -p $(STAMPS)
+	@echo "set-up: ms_convtanh[$*] into $(VENV) (the first time may load MindSpore, about 1 GB)"
+	@$(BIN)/pip install --quiet --editable '.[$*]'
+	@touch $@
+
+# The first Python that fits and can make a virtual environment. A name on PATH may be a wrapper that cannot run.
+$(BIN)/pip:
+	@for python in $(if $(PYTHON),$(PYTHON),python3 python3.12 python3.11 python3.10); do \
+	  version=$$("$$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null) || continue; \
+	  case $$version in 3.10|3.11|3.12) ;; *) continue ;; esac; \
+	  "$$python" -c 'import ensurepip, venv' 2>/dev/null || { lacking=$$version; continue; }; \
+	  echo "set-up: $(VENV) with $$("$$python" --version)"; \
+	  rm -rf $(VENV); "$$python" -m venv $(VENV); exit; \
+	done; \
+	if [ -n "$${lacking:-}" ]; then \
+	  echo "Python $$lacking is here without its venv module; on Debian or Ubuntu: apt-get install python$$lacking-venv"; \
+	else \
+	  echo "No usable Python 3.10, 3.11 or 3.12 was found$(if $(PYTHON), as $(PYTHON)). Install one, or name it: make PYTHON=/path/to/python3"; \
+	fi >&2; \
+	exit 1
