@@ -1,0 +1,45 @@
+"""The package as a user gets it: source archive, wheel, and an installation in a folder whose name has spaces."""
+
+import os
+import subprocess
+import sysconfig
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def run(*command: object, **kwargs: object) -> str:
+    """Runs a command and returns its stdout; a failure shows everything it printed."""
+    result = subprocess.run([str(word) for word in command], capture_output=True, text=True, **kwargs)
+    assert result.returncode == 0, f"{command} returned {result.returncode}\n{result.stdout}\n{result.stderr}"
+    return result.stdout
+
+
+@dataclass
+class Installed:
+    """Where the package was built and installed."""
+
+    source: Path  # the unpacked source archive; build/ in it has the object files
+    wheel: Path
+    site: Path  # what a site-packages folder would hold
+
+    @property
+    def package(self) -> Path:
+        return self.site / "ms_convtanh"
+
+    @property
+    def objects(self) -> list[Path]:
+        objects = sorted(self.source.glob("build/temp.*/native/CMakeFiles/ms_convtanh_objects.dir/**/*.o"))
+        assert objects
+        return objects
+
+    def environment(self, **extra: str) -> dict[str, str]:
+        """An environment in which Python finds this installation first."""
+        kept = {name: os.environ[name] for name in ("HOME", "LANG") if name in os.environ}
+        path = os.pathsep.join([str(self.site / "bin"), sysconfig.get_path("scripts"), os.environ["PATH"]])
+        return {"PATH": path, **kept, "PYTHONPATH": str(self.site), **extra}
+
+    def command(self, *arguments: object) -> str:
+        """Output of the installed ms-convtanh."""
+        return run(self.site / "bin" / "ms-convtanh", *arguments, env=self.environment(), cwd=self.site).strip()
