@@ -1,0 +1,253 @@
+#include "kernels/cpu/execute.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/cpu/layout.h"
+#include "kernels/cpu/registry.h"
+#include "kernels/cpu/thread_pool.h"
+
+namespace msct {
+
+namespace {
+
+// A part of the output that one task computes: channels of one group, rows and columns of one image.
+struct Block {
+  int64_t n, group;
+  int64_t co, co_count;  // within the group
+  int64_t row, rows;
+  int64_t col, cols;
+};
+
+class Run {
+ public:
+  Run(const Plan& plan, const ConvTanhTensors& tensors, void* workspace)
+      : plan_(plan),
+        p_(plan.problem),
+        layout_(make_layout(plan)),
+        k1_(plan.k1->kernel),
+        k2_row_(plan.k2->kernel.row[static_cast<int>(p_.dtype)]),
+        tensors_(tensors),
+        base_(align(workspace)) {}
+
+  void operator()() {
+    make_k_offsets();
+    pack_bias();
+    const int64_t steps = ceil_div(layout_.ci_group, plan_.tiling.ci);
+    parallel_for(p_.groups * steps * layout_.co_blocks, plan_.threads,
+                 [&](int64_t task, int64_t) { pack_filter(task); });
+    const int64_t blocks = p_.n * p_.groups * layout_.row_blocks * layout_.col_blocks * layout_.co_blocks;
+    parallel_for(blocks, plan_.threads, [&](int64_t task, int64_t slot) {
+      const Block block = make_block(task);
+      run_k1(block, slot);
+      if (plan_.fusion == Fusion::kTrue) run_k2(block, slot);
+    });
+    if (plan_.fusion == Fusion::kHalf) {
+      parallel_for(blocks, plan_.threads, [&](int64_t task, int64_t slot) { run_k2(make_block(task), slot); });
+    }
+  }
+
+ private:
+  static char* align(void* workspace) {
+    const uintptr_t address = reinterpret_cast<uintptr_t>(workspace);
+    return static_cast<char*>(workspace) + (-address & 63);
+  }
+
+  template <typename T>
+  T* at(int64_t offset) const {
+    return reinterpret_cast<T*>(base_ + offset);
+  }
+
+  const void* element(const void* data, int64_t offset) const {
+    return static_cast<const char*>(data) + offset * size_of(p_.dtype);
+  }
+
+  Block make_block(int64_t task) const {
+    const auto take = [&task](int64_t count) {
+      const int64_t index = task % count;
+      task /= count;
+      return index;
+    };
+    const Tiling& tiling = plan_.tiling;
+    Block block;
+    block.co = take(layout_.co_blocks) * tiling.co;
+    block.col = take(layout_.col_blocks) * tiling.cols;
+    block.row = take(layout_.row_blocks) * tiling.rows;
+    block.group = take(p_.groups);
+    block.n = task;
+    block.co_count = std::min(tiling.co, layout_.co_group - block.co);
+    block.cols = std::min(tiling.cols, p_.wo - block.col);
+    block.rows = std::min(tiling.rows, p_.ho - block.row);
+    return block;
+  }
+
+  void make_k_offsets() const {
+    int64_t* packed = at<int64_t>(layout_.packed_offsets);
+    int64_t* direct = at<int64_t>(layout_.direct_offsets);
+    for (int64_t ci = 0; ci < plan_.tiling.ci; ++ci) {
+      for (int64_t kh = 0; kh < p_.kh; ++kh) {
+        for (int64_t kw = 0; kw < p_.kw; ++kw) {
+          const int64_t plane = layout_.h.phase(kh) * layout_.w.phases + layout_.w.phase(kw);
+          *packed++ = ci * layout_.ci_stride + (plane * layout_.plane_rows + layout_.h.shift(kh)) * layout_.pitch +
+                      layout_.w.shift(kw);
+          *direct++ = ci * p_.x_strides[1] + kh * p_.dilation_h * p_.x_strides[2] +
+                      kw * p_.dilation_w * p_.x_strides[3];
+        }
+      }
+    }
+  }
+
+  // Bias is widened like a row of x.
+  void pack_bias() const {
+    float* bias = at<float>(layout_.bias);
+    if (!p_.has_bias) {
+      std::fill(bias, bias + p_.co, 0.0f);
+      return;
+    }
+    K1Filter row = {tensors_.bias, p_.dtype, {0, p_.bias_stride, 0, 0}, 1, p_.co, 1, 1};
+    k1_.pack_filter(row, bias);
+  }
+
+  float* packed_filter(int64_t group, int64_t ci, int64_t co) const {
+    const int64_t k_group = layout_.ci_group * layout_.taps;
+    const int64_t k_step = std::min(plan_.tiling.ci, layout_.ci_group - ci) * layout_.taps;
+    return at<float>(layout_.filter) + (group * k_group + ci * layout_.taps) * layout_.co_group + co * k_step;
+  }
+
+  void pack_filter(int64_t task) const {
+    const int64_t co = task % layout_.co_blocks * plan_.tiling.co;
+    const int64_t steps = ceil_div(layout_.ci_group, plan_.tiling.ci);
+    const int64_t ci = task / layout_.co_blocks % steps * plan_.tiling.ci;
+    const int64_t group = task / layout_.co_blocks / steps;
+    K1Filter part;
+    const int64_t* strides = p_.filter_strides;
+    part.source = element(tensors_.filter, (group * layout_.co_group + co) * strides[0] + ci * strides[1]);
+    part.dtype = p_.dtype;
+    std::copy(strides, strides + 4, part.strides);
+    part.m = std::min(plan_.tiling.co, layout_.co_group - co);
+    part.ci = std::min(plan_.tiling.ci, layout_.ci_group - ci);
+    part.kh = p_.kh;
+    part.kw = p_.kw;
+    k1_.pack_filter(part, packed_filter(group, ci, co));
+  }
+
+  // Where the block's output in float32 lies, element (0, 0, 0).
+  float* output(const Block& block, int64_t slot) const {
+    if (plan_.fusion == Fusion::kTrue) {
+      return at<float>(layout_.scratch + slot * layout_.scratch_stride + layout_.scratch_tile);
+    }
+    const int64_t channel = block.n * p_.co + block.group * layout_.co_group + block.co;
+    return at<float>(layout_.wst) + channel * layout_.c_m_stride + block.row * layout_.c_row_stride + block.col;
+  }
+
+  // x can be read in place if every whole vector of the block lies inside its row.
+  bool reads_in_place(const Block& block, int64_t vectors) const {
+    if (!plan_.direct) return false;
+    const int64_t first = block.col - p_.pad_left;
+    const int64_t first_row = block.row * p_.stride_h - p_.pad_top;
+    const int64_t last_row = (block.row + block.rows - 1) * p_.stride_h - p_.pad_top;
+    return first >= 0 && first + vectors * k1_.lanes <= p_.wi && first_row >= 0 && last_row < p_.hi;
+  }
+
+  void run_k1(const Block& block, int64_t slot) const {
+    K1Block part;
+    part.m = block.co_count;
+    part.rows = block.rows;
+    part.vectors = ceil_div(block.cols, k1_.lanes);
+    part.c = output(block, slot);
+    part.c_row_stride = layout_.c_row_stride;
+    part.c_m_stride = layout_.c_m_stride;
+    part.bias = at<float>(layout_.bias) + block.group * layout_.co_group + block.co;
+
+    const bool in_place = reads_in_place(block, part.vectors);
+    part.k_offset = at<int64_t>(in_place ? layout_.direct_offsets : layout_.packed_offsets);
+    part.b_row_stride = in_place ? p_.stride_h * p_.x_strides[2] : layout_.pitch;
+    float* packed = at<float>(layout_.scratch + slot * layout_.scratch_stride);
+    const int64_t x_offset = block.n * p_.x_strides[0] + block.group * layout_.ci_group * p_.x_strides[1];
+
+    int64_t ci = 0;
+    do {  // once even if there are no input channels, for the bias
+      const int64_t ci_count = std::min(plan_.tiling.ci, layout_.ci_group - ci);
+      const void* source = element(tensors_.x, x_offset + ci * p_.x_strides[1]);
+      const int64_t top = block.row * p_.stride_h - p_.pad_top;
+      const int64_t left = block.col * p_.stride_w - p_.pad_left;
+      if (in_place) {
+        part.b = static_cast<const float*>(source) + top * p_.x_strides[2] + left;
+      } else {
+        K1Input input;
+        input.source = source;
+        input.dtype = p_.dtype;
+        std::copy(p_.x_strides + 1, p_.x_strides + 4, input.strides);
+        input.ci = ci_count;
+        input.hi = p_.hi;
+        input.wi = p_.wi;
+        input.top = top;
+        input.left = left;
+        input.h = layout_.h;
+        input.w = layout_.w;
+        input.rows = layout_.plane_rows;
+        input.pitch = layout_.pitch;
+        input.ci_stride = layout_.ci_stride;
+        k1_.pack_input(input, packed);
+        part.b = packed;
+      }
+      part.k = ci_count * layout_.taps;
+      part.a = packed_filter(block.group, ci, block.co);
+      k1_.run(part);
+      part.bias = nullptr;
+      ci += plan_.tiling.ci;
+    } while (ci < layout_.ci_group);
+  }
+
+  void run_k2(const Block& block, int64_t slot) const {
+    const float* z = output(block, slot);
+    const int64_t channel = block.group * layout_.co_group + block.co;
+    const int64_t y_offset = block.n * p_.y_strides[0] + channel * p_.y_strides[1] + block.row * p_.y_strides[2] +
+                             block.col * p_.y_strides[3];
+    char* y = static_cast<char*>(tensors_.y) + y_offset * size_of(p_.dtype);
+    for (int64_t co = 0; co < block.co_count; ++co) {
+      for (int64_t row = 0; row < block.rows; ++row) {
+        store_row(z + co * layout_.c_m_stride + row * layout_.c_row_stride,
+                  y + (co * p_.y_strides[1] + row * p_.y_strides[2]) * size_of(p_.dtype), block.cols);
+      }
+    }
+  }
+
+  void store_row(const float* z, char* y, int64_t n) const {
+    if (p_.y_strides[3] == 1) {
+      k2_row_(z, y, n);
+    } else if (p_.dtype == DType::kFloat32) {
+      scatter_row<float>(z, reinterpret_cast<float*>(y), n);
+    } else {
+      scatter_row<uint16_t>(z, reinterpret_cast<uint16_t*>(y), n);
+    }
+  }
+
+  template <typename Element>
+  void scatter_row(const float* z, Element* y, int64_t n) const {
+    constexpr int64_t kChunk = 256;
+    Element chunk[kChunk];
+    for (int64_t start = 0; start < n; start += kChunk) {
+      const int64_t size = std::min(kChunk, n - start);
+      k2_row_(z + start, chunk, size);
+      for (int64_t i = 0; i < size; ++i) y[(start + i) * p_.y_strides[3]] = chunk[i];
+    }
+  }
+
+  const Plan& plan_;
+  const ConvTanhProblem& p_;
+  const Layout layout_;
+  const K1Kernel& k1_;
+  void (*const k2_row_)(const float* z, void* y, int64_t n);
+  const ConvTanhTensors& tensors_;
+  char* const base_;
+};
+
+}  // namespace
+
+void execute(const Plan& plan, const ConvTanhTensors& tensors, void* workspace) {
+  if (plan.workspace_bytes == 0) return;
+  Run(plan, tensors, workspace)();
+}
+
+}  // namespace msct

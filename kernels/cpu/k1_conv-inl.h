@@ -1,0 +1,212 @@
+// K1 over any Simd; included inside a target region and an anonymous namespace by k1_conv_<isa>.cc.
+//
+// Register tile: h output channels x N vectors of pixels, h * N accumulators. N grows as h shrinks, so that even one
+// output channel has enough independent sums to hide the latency of a fused multiply-add. Per k: N vector loads of b,
+// h broadcasts of a.
+//
+//            pixels ->          N vectors, each with its own address (they may lie in different rows)
+//          k +---------------+
+//            |      b        |  b[k_offset[k] + pixel]
+//            +---------------+
+//    a  [k][h]   acc[h][N]      stored to c, whole vectors
+//
+// Order of the loops: a group of N vectors stays in L1 while all panels of a stream past it. The last group repeats its
+// last vector: repeats load, compute and store the same values. The sum over k has one order, k ascending, whatever the
+// tile, so results do not depend on how the output is cut.
+
+// Filter and input: any element type and strides to contiguous float32.
+
+template <typename Element>
+MSCT_INLINE void widen(float* to, const Element* from, int64_t n, Simd::Float (*load)(const Element*)) {
+  int64_t i = 0;
+  for (; i + Simd::kLanes <= n; i += Simd::kLanes) Simd::store(to + i, load(from + i));
+  if (i < n) {
+    Element tail[Simd::kLanes] = {};
+    std::memcpy(tail, from + i, static_cast<size_t>(n - i) * sizeof(Element));
+    float values[Simd::kLanes];
+    Simd::store(values, load(tail));
+    std::memcpy(to + i, values, static_cast<size_t>(n - i) * sizeof(float));
+  }
+}
+
+constexpr int64_t kChunk = 256;
+
+// n elements, `step` apart.
+template <typename Element>
+void load_elements(float* to, const Element* from, int64_t step, int64_t n, Simd::Float (*load)(const Element*)) {
+  if (step == 1) {
+    widen(to, from, n, load);
+    return;
+  }
+  Element chunk[kChunk];
+  for (int64_t start = 0; start < n; start += kChunk) {
+    const int64_t size = n - start < kChunk ? n - start : kChunk;
+    if (step == 2) {  // known at compile time: the compiler makes shuffles of it
+      for (int64_t i = 0; i < size; ++i) chunk[i] = from[(start + i) * 2];
+    } else {
+      for (int64_t i = 0; i < size; ++i) chunk[i] = from[(start + i) * step];
+    }
+    widen(to + start, chunk, size, load);
+  }
+}
+
+MSCT_INLINE void load_row(float* to, const void* from, int64_t offset, int64_t step, int64_t n, DType dtype) {
+  if (dtype == DType::kFloat32) {
+    load_elements(to, static_cast<const float*>(from) + offset, step, n, Simd::load);
+  } else if (dtype == DType::kFloat16) {
+    load_elements(to, static_cast<const uint16_t*>(from) + offset, step, n, Simd::load_f16);
+  } else {
+    load_elements(to, static_cast<const uint16_t*>(from) + offset, step, n, Simd::load_bf16);
+  }
+}
+
+// n elements, `step` apart, that one load_row can take.
+struct Run {
+  int64_t n, step;
+
+  // Extends the run by an outer axis, if its elements continue this run.
+  bool join(int64_t outer_n, int64_t outer_step) {
+    if (n == 1) {
+      *this = {outer_n, outer_step};
+    } else if (outer_n != 1) {
+      if (outer_step != n * step) return false;
+      n *= outer_n;
+    }
+    return true;
+  }
+};
+
+void pack_filter(const K1Filter& filter, float* packed) {
+  const int64_t taps = filter.kh * filter.kw;
+  const int64_t k = filter.ci * taps;
+  Run run = {filter.kw, filter.strides[3]};
+  if (run.join(filter.kh, filter.strides[2])) run.join(filter.ci, filter.strides[1]);
+  float chunk[kChunk];
+  for (int64_t m = 0; m < filter.m; ++m) {
+    const int64_t panel_first = m - m % kPanel;
+    const int64_t height = filter.m - panel_first < kPanel ? filter.m - panel_first : kPanel;
+    float* to = packed + panel_first * k + m % kPanel;
+    for (int64_t first = 0; first < k; first += run.n) {
+      const int64_t offset = m * filter.strides[0] + first / taps * filter.strides[1] +
+                             first % taps / filter.kw * filter.strides[2];
+      for (int64_t start = 0; start < run.n; start += kChunk) {
+        const int64_t size = run.n - start < kChunk ? run.n - start : kChunk;
+        load_row(chunk, filter.source, offset + start * run.step, run.step, size, filter.dtype);
+        for (int64_t i = 0; i < size; ++i, to += height) *to = chunk[i];
+      }
+    }
+  }
+}
+
+// One packed row: zeros where the padded column lies outside x.
+MSCT_INLINE void pack_row(const K1Input& input, int64_t row_offset, int64_t first_column, float* packed) {
+  const int64_t step = input.w.stride;
+  // Columns c with 0 <= first_column + c * step < wi.
+  int64_t begin = first_column >= 0 ? 0 : (-first_column + step - 1) / step;
+  int64_t end = first_column >= input.wi ? 0 : (input.wi - first_column + step - 1) / step;
+  begin = begin < input.pitch ? begin : input.pitch;
+  end = end < input.pitch ? end : input.pitch;
+  end = end > begin ? end : begin;
+  for (int64_t c = 0; c < begin; ++c) packed[c] = 0.0f;
+  load_row(packed + begin, input.source, row_offset + (first_column + begin * step) * input.strides[2],
+           step * input.strides[2], end - begin, input.dtype);
+  for (int64_t c = end; c < input.pitch; ++c) packed[c] = 0.0f;
+}
+
+void pack_input(const K1Input& input, float* packed) {
+  for (int64_t ci = 0; ci < input.ci; ++ci) {
+    float* to = packed + ci * input.ci_stride;
+    for (int64_t p = 0; p < input.h.phases; ++p) {
+      for (int64_t q = 0; q < input.w.phases; ++q) {
+        for (int64_t r = 0; r < input.rows; ++r, to += input.pitch) {
+          const int64_t y = input.top + input.h.first(p) + r * input.h.stride;
+          if (y < 0 || y >= input.hi) {
+            for (int64_t c = 0; c < input.pitch; ++c) to[c] = 0.0f;
+          } else {
+            pack_row(input, ci * input.strides[0] + y * input.strides[1], input.left + input.w.first(q), to);
+          }
+        }
+      }
+    }
+  }
+}
+
+// The GEMM.
+
+template <int kHeight, int kVectors>
+MSCT_INLINE void tile(const K1Block& block, const float* a, int64_t m, const float* const* b, float* const* c) {
+  Simd::Float sum[kHeight][kVectors];
+  for (int h = 0; h < kHeight; ++h) {
+    for (int v = 0; v < kVectors; ++v) {
+      sum[h][v] = block.bias ? Simd::set(block.bias[m + h]) : Simd::load(c[v] + (m + h) * block.c_m_stride);
+    }
+  }
+  const int64_t* offset = block.k_offset;
+  for (int64_t k = 0; k < block.k; ++k, a += kHeight) {
+    const int64_t o = offset[k];
+    if (kHeight >= kVectors) {
+      Simd::Float pixels[kVectors];
+      for (int v = 0; v < kVectors; ++v) pixels[v] = Simd::load(b[v] + o);
+      for (int h = 0; h < kHeight; ++h) {
+        const Simd::Float weight = Simd::set(a[h]);
+        for (int v = 0; v < kVectors; ++v) sum[h][v] = Simd::multiply_add(weight, pixels[v], sum[h][v]);
+      }
+    } else {
+      Simd::Float weights[kHeight];
+      for (int h = 0; h < kHeight; ++h) weights[h] = Simd::set(a[h]);
+      for (int v = 0; v < kVectors; ++v) {
+        const Simd::Float pixels = Simd::load(b[v] + o);
+        for (int h = 0; h < kHeight; ++h) sum[h][v] = Simd::multiply_add(weights[h], pixels, sum[h][v]);
+      }
+    }
+  }
+  for (int h = 0; h < kHeight; ++h) {
+    for (int v = 0; v < kVectors; ++v) Simd::store(c[v] + (m + h) * block.c_m_stride, sum[h][v]);
+  }
+}
+
+// All pixels of the block for output channels [m_begin, m_end), a multiple of kHeight.
+template <int kHeight, int kVectors>
+void sweep(const K1Block& block, int64_t m_begin, int64_t m_end) {
+  const int64_t vectors = block.rows * block.vectors;
+  int64_t row = 0;
+  int64_t column = 0;
+  for (int64_t first = 0; first < vectors; first += kVectors) {
+    const float* b[kVectors];
+    float* c[kVectors];
+    for (int v = 0; v < kVectors; ++v) {
+      b[v] = block.b + row * block.b_row_stride + column * Simd::kLanes;
+      c[v] = block.c + row * block.c_row_stride + column * Simd::kLanes;
+      if (first + v + 1 < vectors && ++column == block.vectors) {
+        column = 0;
+        ++row;
+      }
+    }
+    for (int64_t m = m_begin; m < m_end; m += kHeight) {
+      tile<kHeight, kVectors>(block, block.a + m * block.k, m, b, c);
+    }
+  }
+}
+
+// Vectors beside each other in a tile of the given height: as many accumulators as registers allow, at most 8 vectors.
+constexpr int vectors_for(int64_t height) {
+  const int64_t fit = kAccumulators / height;
+  return static_cast<int>(fit < 8 ? fit : 8);
+}
+
+template <int kHeight>
+void run_last_panel(const K1Block& block, int64_t height) {
+  if (height == kHeight) {
+    sweep<kHeight, vectors_for(kHeight)>(block, block.m - height, block.m);
+  } else if constexpr (kHeight > 1) {
+    run_last_panel<kHeight - 1>(block, height);
+  }
+}
+
+void run(const K1Block& block) {
+  const int64_t height = block.m % kPanel;
+  if (block.m >= kPanel) sweep<kPanel, vectors_for(kPanel)>(block, 0, block.m - height);
+  if (height > 0) run_last_panel<kPanel - 1>(block, height);
+}
+
+constexpr K1Kernel kK1Conv = {Simd::kLanes, kPanel, vectors_for(kPanel), pack_filter, pack_input, run};

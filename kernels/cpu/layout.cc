@@ -1,0 +1,94 @@
+#include "kernels/cpu/layout.h"
+
+#include <numeric>
+
+#include "kernels/cpu/registry.h"
+
+namespace msct {
+
+namespace {
+
+constexpr int64_t kAlignment = 64;  // a cache line, and the largest vector
+
+struct AxisExtent {
+  K1Axis axis;
+  int64_t elements;  // in each phase, for `outputs` output positions
+};
+
+// Taps share phases, or have one each, whichever packs fewer elements.
+AxisExtent make_axis(int64_t taps, int64_t stride, int64_t dilation, int64_t outputs) {
+  const int64_t period = stride / std::gcd(stride, dilation);
+  const int64_t phases = taps < period ? taps : period;
+  const int64_t elements = outputs + (taps - 1) * dilation / stride;
+  if (phases * elements <= taps * outputs) return {{stride, dilation, stride, phases}, elements};
+  return {{stride, dilation, INT64_MAX, taps}, outputs};
+}
+
+struct PackedBlock {
+  AxisExtent h, w;
+  int64_t pitch, ci_stride;
+};
+
+PackedBlock make_packed_block(const ConvTanhProblem& p, int64_t lanes, int64_t rows, int64_t cols) {
+  PackedBlock block;
+  block.h = make_axis(p.kh, p.stride_h, p.dilation_h, rows);
+  block.w = make_axis(p.kw, p.stride_w, p.dilation_w, round_up(cols, lanes));
+  block.pitch = round_up(block.w.elements, lanes);
+  // An odd number of cache lines: neighbouring channels then fall into different sets of the L1 cache.
+  const int64_t line = kAlignment / static_cast<int64_t>(sizeof(float));
+  const int64_t plane = block.h.axis.phases * block.w.axis.phases * block.h.elements * block.pitch;
+  block.ci_stride = (ceil_div(plane, line) | 1) * line;
+  return block;
+}
+
+int64_t align(int64_t bytes) { return round_up(bytes, kAlignment); }
+
+}  // namespace
+
+int64_t packed_elements(const ConvTanhProblem& problem, int64_t lanes, int64_t rows, int64_t cols, int64_t ci) {
+  return ci * make_packed_block(problem, lanes, rows, cols).ci_stride;
+}
+
+Layout make_layout(const Plan& plan) {
+  const ConvTanhProblem& p = plan.problem;
+  const Tiling& tiling = plan.tiling;
+  const int64_t lanes = plan.k1->kernel.lanes;
+  Layout layout = {};
+  layout.taps = p.kh * p.kw;
+  layout.ci_group = p.ci / p.groups;
+  layout.co_group = p.co / p.groups;
+  layout.row_blocks = ceil_div(p.ho, tiling.rows);
+  layout.col_blocks = ceil_div(p.wo, tiling.cols);
+  layout.co_blocks = ceil_div(layout.co_group, tiling.co);
+
+  const PackedBlock block = make_packed_block(p, lanes, tiling.rows, tiling.cols);
+  layout.h = block.h.axis;
+  layout.w = block.w.axis;
+  layout.plane_rows = block.h.elements;
+  layout.pitch = block.pitch;
+  layout.ci_stride = block.ci_stride;
+
+  const bool half = plan.fusion == Fusion::kHalf;
+  layout.c_row_stride = round_up(half ? p.wo : tiling.cols, lanes);
+  layout.c_m_stride = layout.c_row_stride * (half ? p.ho : tiling.rows);
+
+  int64_t end = 0;
+  const auto place = [&end](int64_t bytes) {
+    const int64_t start = end;
+    end = align(end + bytes);
+    return start;
+  };
+  const int64_t f32 = sizeof(float);
+  layout.bias = place(p.co * f32);
+  layout.filter = place(p.co * layout.ci_group * layout.taps * f32);
+  layout.packed_offsets = place(tiling.ci * layout.taps * static_cast<int64_t>(sizeof(int64_t)));
+  layout.direct_offsets = place(tiling.ci * layout.taps * static_cast<int64_t>(sizeof(int64_t)));
+  layout.wst = place(half ? p.n * p.co * layout.c_m_stride * f32 : 0);
+  layout.scratch = end;
+  layout.scratch_tile = align(tiling.ci * layout.ci_stride * f32);
+  layout.scratch_stride = layout.scratch_tile + (half ? 0 : align(tiling.co * layout.c_m_stride * f32));
+  layout.total = layout.scratch + plan.threads * layout.scratch_stride + kAlignment;
+  return layout;
+}
+
+}  // namespace msct

@@ -1,0 +1,51 @@
+// Where everything lies: the packed input of a block, its output tile, and the parts of the workspace.
+// Derived from a plan; dispatch uses it to size the workspace, execute() to run.
+#ifndef MS_CONVTANH_KERNELS_CPU_LAYOUT_H_
+#define MS_CONVTANH_KERNELS_CPU_LAYOUT_H_
+
+#include <cstdint>
+
+#include "kernels/cpu/k1_conv.h"
+#include "kernels/dispatch/plan.h"
+
+namespace msct {
+
+constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+constexpr int64_t round_up(int64_t a, int64_t multiple) { return ceil_div(a, multiple) * multiple; }
+
+struct Layout {
+  int64_t taps;      // kh * kw
+  int64_t ci_group;  // ci / groups
+  int64_t co_group;  // co / groups
+
+  // Blocks along each axis of the output.
+  int64_t row_blocks, col_blocks, co_blocks;
+
+  // Packed input of one block and K step.
+  K1Axis h, w;
+  int64_t plane_rows, pitch, ci_stride;
+
+  // Output of one block: [co][rows][vectors]. In half fusion it is a part of wsT, in true fusion a tile of its own.
+  int64_t c_row_stride, c_m_stride;
+
+  // Workspace, in bytes from its 64-byte aligned start.
+  int64_t bias;            // float32 [co]
+  int64_t filter;          // float32, packed: [group][K step][panel][k][h]
+  int64_t packed_offsets;  // int64 [tiling.ci * taps]: k_offset for packed blocks
+  int64_t direct_offsets;  // the same for blocks that read x in place
+  int64_t wst;             // half fusion: float32 [n, co, ho, wo rounded up to vectors]
+  int64_t scratch;         // per thread: packed input, then (true fusion) the output tile
+  int64_t scratch_tile;    // the tile, from a thread's scratch
+  int64_t scratch_stride;
+  int64_t total;           // with room for alignment
+};
+
+// plan: everything but workspace_bytes.
+Layout make_layout(const Plan& plan);
+
+// Elements of packed input that a block of the given size needs for `ci` channels.
+int64_t packed_elements(const ConvTanhProblem& problem, int64_t lanes, int64_t rows, int64_t cols, int64_t ci);
+
+}  // namespace msct
+
+#endif  // MS_CONVTANH_KERNELS_CPU_LAYOUT_H_

@@ -1,0 +1,45 @@
+// Eight floats in AVX2, FMA and F16C registers. The names are explained in simd_portable-inl.h.
+
+struct Simd {
+  static constexpr int64_t kLanes = 8;
+  using Float = __m256;
+
+  static MSCT_INLINE Float load(const float* from) { return _mm256_loadu_ps(from); }
+  static MSCT_INLINE void store(float* to, Float v) { _mm256_storeu_ps(to, v); }
+  static MSCT_INLINE Float set(float value) { return _mm256_set1_ps(value); }
+  static MSCT_INLINE Float multiply_add(Float a, Float b, Float c) { return _mm256_fmadd_ps(a, b, c); }
+  static MSCT_INLINE Float fused_multiply_add(Float a, Float b, Float c) { return _mm256_fmadd_ps(a, b, c); }
+  static MSCT_INLINE Float add(Float a, Float b) { return _mm256_add_ps(a, b); }
+  static MSCT_INLINE Float subtract(Float a, Float b) { return _mm256_sub_ps(a, b); }
+  static MSCT_INLINE Float multiply(Float a, Float b) { return _mm256_mul_ps(a, b); }
+  static MSCT_INLINE Float divide(Float a, Float b) { return _mm256_div_ps(a, b); }
+  static MSCT_INLINE Float minimum(Float a, Float b) { return _mm256_min_ps(a, b); }
+  static MSCT_INLINE Float absolute(Float v) { return _mm256_andnot_ps(set(-0.0f), v); }
+  static MSCT_INLINE Float with_sign(Float a, Float b) { return _mm256_or_ps(a, _mm256_and_ps(set(-0.0f), b)); }
+  static MSCT_INLINE Float exponent_from_low_bits(Float v) {
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_castps_si256(v), 23));
+  }
+
+  static MSCT_INLINE Float load_f16(const uint16_t* from) {
+    return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+  }
+  static MSCT_INLINE Float load_bf16(const uint16_t* from) {
+    const __m128i bits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16));
+  }
+  static MSCT_INLINE void store_f16(uint16_t* to, Float v) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
+  }
+  static MSCT_INLINE void store_bf16(uint16_t* to, Float v) {
+    const __m256i bits = _mm256_castps_si256(v);
+    const __m256i high = _mm256_srli_epi32(bits, 16);
+    const __m256i even = _mm256_and_si256(high, _mm256_set1_epi32(1));
+    const __m256i bias = _mm256_add_epi32(even, _mm256_set1_epi32(0x7FFF));
+    const __m256i rounded = _mm256_srli_epi32(_mm256_add_epi32(bits, bias), 16);
+    const __m256i quiet = _mm256_or_si256(high, _mm256_set1_epi32(0x0040));
+    const __m256i is_nan = _mm256_castps_si256(_mm256_cmp_ps(v, v, _CMP_UNORD_Q));
+    const __m256i result = _mm256_blendv_epi8(rounded, quiet, is_nan);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to),
+                     _mm_packus_epi32(_mm256_castsi256_si128(result), _mm256_extracti128_si256(result, 1)));
+  }
+};

@@ -1,0 +1,43 @@
+// Sixteen floats in AVX-512 registers. The names are explained in simd_portable-inl.h.
+
+struct Simd {
+  static constexpr int64_t kLanes = 16;
+  using Float = __m512;
+
+  static MSCT_INLINE Float load(const float* from) { return _mm512_loadu_ps(from); }
+  static MSCT_INLINE void store(float* to, Float v) { _mm512_storeu_ps(to, v); }
+  static MSCT_INLINE Float set(float value) { return _mm512_set1_ps(value); }
+  static MSCT_INLINE Float multiply_add(Float a, Float b, Float c) { return _mm512_fmadd_ps(a, b, c); }
+  static MSCT_INLINE Float fused_multiply_add(Float a, Float b, Float c) { return _mm512_fmadd_ps(a, b, c); }
+  static MSCT_INLINE Float add(Float a, Float b) { return _mm512_add_ps(a, b); }
+  static MSCT_INLINE Float subtract(Float a, Float b) { return _mm512_sub_ps(a, b); }
+  static MSCT_INLINE Float multiply(Float a, Float b) { return _mm512_mul_ps(a, b); }
+  static MSCT_INLINE Float divide(Float a, Float b) { return _mm512_div_ps(a, b); }
+  static MSCT_INLINE Float minimum(Float a, Float b) { return _mm512_min_ps(a, b); }
+  static MSCT_INLINE Float absolute(Float v) { return _mm512_andnot_ps(set(-0.0f), v); }
+  static MSCT_INLINE Float with_sign(Float a, Float b) { return _mm512_or_ps(a, _mm512_and_ps(set(-0.0f), b)); }
+  static MSCT_INLINE Float exponent_from_low_bits(Float v) {
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(v), 23));
+  }
+
+  static MSCT_INLINE Float load_f16(const uint16_t* from) {
+    return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+  }
+  static MSCT_INLINE Float load_bf16(const uint16_t* from) {
+    const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
+  }
+  static MSCT_INLINE void store_f16(uint16_t* to, Float v) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
+  }
+  static MSCT_INLINE void store_bf16(uint16_t* to, Float v) {
+    const __m512i bits = _mm512_castps_si512(v);
+    const __m512i high = _mm512_srli_epi32(bits, 16);
+    const __m512i even = _mm512_and_si512(high, _mm512_set1_epi32(1));
+    const __m512i bias = _mm512_add_epi32(even, _mm512_set1_epi32(0x7FFF));
+    const __m512i rounded = _mm512_srli_epi32(_mm512_add_epi32(bits, bias), 16);
+    const __mmask16 is_nan = _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
+    const __m512i result = _mm512_mask_or_epi32(rounded, is_nan, high, _mm512_set1_epi32(0x0040));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_cvtepi32_epi16(result));
+  }
+};

@@ -1,0 +1,110 @@
+#include "kernels/dispatch/plan.h"
+
+#include <algorithm>
+
+#include "kernels/cpu/layout.h"
+#include "kernels/cpu/registry.h"
+
+namespace msct {
+
+namespace {
+
+// Sizes that keep a block in cache on any CPU of the last ten years (L1 32 KiB, L2 256 KiB). Measured with the
+// benchmark; performance is flat within a factor of two of each.
+constexpr int64_t kStepTerms = 512;          // terms in a K step: a panel of them fits L1 beside the pixels
+constexpr int64_t kBlockChannels = 64;       // output channels in a block
+constexpr int64_t kTileElements = 16 << 10;  // output of a block: 64 KiB
+constexpr int64_t kPackedElements = 40 << 10;  // packed input of a block and K step: 160 KiB
+constexpr int64_t kBlocksPerThread = 4;        // enough for an even split when one thread is held up
+
+// Below this work per thread, waking another thread costs more than it saves.
+constexpr double kOperationsPerThread = 1e6;
+constexpr double kTanhOperations = 30;
+
+template <typename Variant>
+const Variant* best_variant(const VariantList<Variant>& variants, uint32_t features) {
+  for (const Variant& variant : variants) {
+    if ((variant.features & ~features) == 0) return &variant;
+  }
+  return nullptr;  // unreachable: the portable variant needs nothing
+}
+
+// A 1x1 convolution whose rows follow each other in x and in y is one long row.
+ConvTanhProblem join_rows(ConvTanhProblem p) {
+  const bool pointwise = p.kh == 1 && p.kw == 1 && p.stride_h == 1 && p.stride_w == 1 && p.pad_top == 0 &&
+                         p.pad_bottom == 0 && p.pad_left == 0 && p.pad_right == 0;
+  if (!pointwise || p.hi == 1) return p;
+  if (p.x_strides[2] != p.wi * p.x_strides[3] || p.y_strides[2] != p.wo * p.y_strides[3]) return p;
+  p.wi *= p.hi;
+  p.wo *= p.ho;
+  p.hi = p.ho = 1;
+  return p;
+}
+
+// The number of parts of at most `limit` that `total` falls into, made equal.
+int64_t even_part(int64_t total, int64_t limit) {
+  if (total <= 0) return 1;
+  return ceil_div(total, ceil_div(total, std::clamp<int64_t>(limit, 1, total)));
+}
+
+Tiling make_tiling(const ConvTanhProblem& p, const K1Kernel& kernel, int64_t threads) {
+  const int64_t ci_group = p.ci / p.groups;
+  const int64_t co_group = p.co / p.groups;
+  Tiling tiling;
+  tiling.ci = even_part(ci_group, kStepTerms / (p.kh * p.kw));
+  tiling.co = std::min(co_group, round_up(even_part(co_group, kBlockChannels), kernel.panel));
+
+  const auto fits = [&](int64_t rows, int64_t cols) {
+    return tiling.co * rows * round_up(cols, kernel.lanes) <= kTileElements &&
+           packed_elements(p, kernel.lanes, rows, cols, tiling.ci) <= kPackedElements;
+  };
+  // Whole rows if one fits, since a cut row packs its overlap twice.
+  tiling.rows = 1;
+  tiling.cols = p.wo;
+  for (int64_t parts = 2; !fits(1, tiling.cols) && tiling.cols > kernel.lanes; ++parts) {
+    tiling.cols = round_up(ceil_div(p.wo, parts), kernel.lanes);
+  }
+  while (tiling.rows < p.ho && fits(tiling.rows + 1, tiling.cols)) ++tiling.rows;
+  tiling.rows = even_part(p.ho, tiling.rows);
+
+  const int64_t fixed_blocks = p.n * p.groups * ceil_div(co_group, tiling.co);
+  const auto blocks = [&] { return fixed_blocks * ceil_div(p.ho, tiling.rows) * ceil_div(p.wo, tiling.cols); };
+  if (threads > 1) {
+    while (tiling.rows > 1 && blocks() < threads * kBlocksPerThread) tiling.rows = ceil_div(tiling.rows, 2);
+    const int64_t least = kernel.lanes * kernel.group;
+    while (tiling.cols > 2 * least && blocks() < threads * kBlocksPerThread) {
+      tiling.cols = round_up(ceil_div(tiling.cols, 2), kernel.lanes);
+    }
+  }
+  return tiling;
+}
+
+int64_t make_threads(const ConvTanhProblem& p, int64_t limit) {
+  const double outputs = static_cast<double>(p.n) * static_cast<double>(p.co) * static_cast<double>(p.ho * p.wo);
+  const double per_output = 2.0 * static_cast<double>(p.ci / p.groups) * static_cast<double>(p.kh * p.kw);
+  const double threads = outputs * (per_output + kTanhOperations) / kOperationsPerThread;
+  if (threads >= static_cast<double>(limit)) return limit;
+  return std::max<int64_t>(1, static_cast<int64_t>(threads));
+}
+
+}  // namespace
+
+Plan make_plan(const DispatchOptions& options, const ConvTanhProblem& problem) {
+  Plan plan = {};
+  plan.problem = join_rows(problem);
+  const ConvTanhProblem& p = plan.problem;
+  plan.k1 = best_variant(k1_variants(), options.features);
+  plan.k2 = best_variant(k2_variants(), options.features);
+  plan.fusion = options.fusion == Fusion::kHalf ? Fusion::kHalf : Fusion::kTrue;
+  plan.threads = make_threads(p, options.threads);
+  if (p.n == 0 || p.co == 0 || p.ho == 0 || p.wo == 0) {
+    plan.tiling = {1, 1, 1, 1};
+    return plan;
+  }
+  plan.tiling = make_tiling(p, plan.k1->kernel, plan.threads);
+  plan.direct = p.dtype == DType::kFloat32 && p.kh == 1 && p.kw == 1 && p.stride_w == 1 && p.x_strides[3] == 1;
+  plan.workspace_bytes = make_layout(plan).total;
+  return plan;
+}
+
+}  // namespace msct
