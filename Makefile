@@ -39,7 +39,8 @@ lint: $(STAMPS)/lint  ## check formats, style, spelling and types
 	@echo "lint: ruff, clang-format, codespell, mypy"
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --check --quiet .
-	@$(BIN)/clang-format --dry-run -Werror $(C_FILES)
+	@$(BIN)/clang-format --dry-run -Werror $(C_FILES) || { echo "lint: make format mends the layout"; exit 1; }
+	@! grep -nE '^.{121,}' $(C_FILES) || { echo "lint: these lines have more than 120 columns"; exit 1; }
 	@$(BIN)/codespell $$(git ls-files)
 	@$(BIN)/mypy --no-error-summary
 
