@@ -1,0 +1,96 @@
+#include "aclnn/src/executor.h"
+
+#include <algorithm>
+
+#include "aclnn/opdev/op_errno.h"
+#include "aclnn/src/error.h"
+
+namespace msct {
+
+Executor::Executor(const Arguments& arguments, const CheckedArguments& checked, std::shared_ptr<const Plan> plan_to_run)
+    : plan(std::move(plan_to_run)), has_bias(arguments.bias != nullptr) {
+  std::copy(checked.views, checked.views + kOperands, views);
+  storage[kX] = arguments.x->data;
+  storage[kFilter] = arguments.filter->data;
+  storage[kBias] = has_bias ? arguments.bias->data : nullptr;
+  storage[kY] = arguments.y->data;
+}
+
+Handles<Executor>& executors() {
+  static auto* all = new Handles<Executor>(/*survives_fork=*/true);
+  return *all;
+}
+
+int32_t executor_is_dead(const char* function) {
+  return fail(ACLNN_ERR_PARAM_INVALID, function,
+              "executor must be alive, got one that was launched or destroyed already (a repeatable one is freed by "
+              "aclDestroyAclOpExecutor alone)");
+}
+
+int32_t find_executor(const char* function, const aclOpExecutor* handle, std::shared_ptr<Executor>* executor) {
+  if (int32_t status = check_not_null(ACLNN_ERR_INNER_NULLPTR, function, {{"executor", handle}})) return status;
+  *executor = executors().find(handle);
+  return *executor == nullptr ? executor_is_dead(function) : ACLNN_SUCCESS;
+}
+
+namespace {
+
+// index counts from first, an absent bias included.
+aclnnStatus set_address(const char* function, aclOpExecutor* handle, Operand first, Operand end, size_t index,
+                        aclTensor* tensor, void* addr) {
+  if (int32_t status = check_not_null(ACLNN_ERR_INNER_NULLPTR, function, {{"tensor", tensor}})) return status;
+  std::shared_ptr<Executor> executor;
+  if (int32_t status = find_executor(function, handle, &executor)) return status;
+  const size_t count = end - first;
+  if (index >= count) {
+    return fail(ACLNN_ERR_PARAM_INVALID, function, "index must be below %zu, got %zu", count, index);
+  }
+  const size_t operand = first + index;
+  const char* name = kOperandNames[operand];
+  if (operand == kBias && !executor->has_bias) {
+    return fail(ACLNN_ERR_PARAM_INVALID, function, "index must be that of a tensor, got %zu: there is no bias", index);
+  }
+  const size_t rank = tensor->shape.size();
+  View view;
+  if (rank == 1 || rank == 3 || rank == 4) {
+    if (int32_t status = read_view(function, "tensor", *tensor, &view)) return status;
+    if (view == executor->views[operand]) {
+      executor->storage[operand] = addr;
+      tensor->data = addr;
+      return ACLNN_SUCCESS;
+    }
+  }
+  return fail(ACLNN_ERR_PARAM_INVALID, function,
+              "tensor must have the dtype, shape, strides and offset that %s had in phase 1, got %s, %s, %s and %lld",
+              name, text_of(tensor->dtype).c_str(), text_of(tensor->shape).c_str(), text_of(tensor->strides).c_str(),
+              number(tensor->offset));
+}
+
+}  // namespace
+}  // namespace msct
+
+aclnnStatus aclSetAclOpExecutorRepeatable(aclOpExecutor* executor) {
+  std::shared_ptr<msct::Executor> found;
+  if (int32_t status = msct::find_executor(__func__, executor, &found)) return status;
+  found->repeatable = true;
+  return ACLNN_SUCCESS;
+}
+
+aclnnStatus aclDestroyAclOpExecutor(aclOpExecutor* executor) {
+  if (int32_t status = msct::check_not_null(ACLNN_ERR_INNER_NULLPTR, __func__, {{"executor", executor}})) {
+    return status;
+  }
+  return msct::executors().erase(executor) == nullptr ? msct::executor_is_dead(__func__) : ACLNN_SUCCESS;
+}
+
+aclnnStatus aclSetTensorAddr(aclOpExecutor* executor, const size_t index, aclTensor* tensor, void* addr) {
+  return msct::set_address(__func__, executor, msct::kX, msct::kOperands, index, tensor, addr);
+}
+
+aclnnStatus aclSetInputTensorAddr(aclOpExecutor* executor, const size_t index, aclTensor* tensor, void* addr) {
+  return msct::set_address(__func__, executor, msct::kX, msct::kY, index, tensor, addr);
+}
+
+aclnnStatus aclSetOutputTensorAddr(aclOpExecutor* executor, const size_t index, aclTensor* tensor, void* addr) {
+  return msct::set_address(__func__, executor, msct::kY, msct::kOperands, index, tensor, addr);
+}
