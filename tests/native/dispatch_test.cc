@@ -1,0 +1,150 @@
+// Dispatch on invented CPUs: it is a pure function, so no test here depends on the machine.
+#include "kernels/cpu/layout.h"
+#include "kernels/dispatch/plan.h"
+#include "tests/native/kernel_test_util.h"
+
+namespace msct_test {
+namespace {
+
+constexpr DispatchOptions kAnyCpu = {0, Fusion::kAuto, 4};
+
+Plan plan_for(uint32_t features, const ConvTanhProblem& problem) {
+  return make_plan({features, Fusion::kAuto, 4}, problem);
+}
+
+TEST(best_built_variant_that_the_features_allow) {
+  const ConvTanhProblem p = make_problem(DType::kFloat32, 1, 64, 32, 32, 64, 3, 1, 1, 1, 1);
+  for (uint32_t features = 0; features < 4; ++features) {
+    const char* expected = "portable";
+#ifdef MSCT_BUILD_AVX2
+    if (features & kFeatureAvx2) expected = "avx2";
+#endif
+#ifdef MSCT_BUILD_AVX512
+    if (features & kFeatureAvx512) expected = "avx512";
+#endif
+    CHECK_EQ(std::string(plan_for(features, p).k1->name), expected);
+    CHECK_EQ(std::string(plan_for(features, p).k2->name), expected);
+  }
+}
+
+TEST(ceilings) {
+  uint32_t mask = 99;
+  CHECK(ceiling_mask("portable", &mask));
+  CHECK_EQ(mask, 0u);
+  CHECK(ceiling_mask("avx2", &mask));
+  CHECK_EQ(mask, static_cast<uint32_t>(kFeatureAvx2));
+  CHECK(ceiling_mask("avx512", &mask));
+  CHECK_EQ(mask, static_cast<uint32_t>(kFeatureAvx2 | kFeatureAvx512));
+  for (const char* unknown : {"", "AVX2", "avx", "avx512 ", "best"}) CHECK(!ceiling_mask(unknown, &mask));
+}
+
+TEST(every_variant_is_a_ceiling) {
+  uint32_t mask;
+  for (const K1Variant& variant : k1_variants()) {
+    CHECK(ceiling_mask(variant.name, &mask));
+    CHECK_EQ(variant.features & ~mask, 0u);
+  }
+}
+
+TEST(fusion_follows_the_request) {
+  const ConvTanhProblem p = make_problem(DType::kFloat32, 1, 64, 32, 32, 64, 3, 1, 1, 1, 1);
+  CHECK(make_plan({0, Fusion::kHalf, 1}, p).fusion == Fusion::kHalf);
+  CHECK(make_plan({0, Fusion::kTrue, 1}, p).fusion == Fusion::kTrue);
+  CHECK(make_plan({0, Fusion::kAuto, 1}, p).fusion != Fusion::kAuto);
+}
+
+TEST(small_problems_stay_on_the_calling_thread) {
+  CHECK_EQ(plan_for(0, make_problem(DType::kFloat32, 1, 1, 8, 8, 1, 1, 1, 0, 1, 1)).threads, 1);
+  CHECK_EQ(plan_for(0, make_problem(DType::kFloat32, 1, 64, 256, 256, 32, 3, 1, 1, 1, 1)).threads, 4);
+}
+
+TEST(an_empty_output_needs_nothing) {
+  for (int64_t n : {0, 1}) {
+    const ConvTanhProblem p = make_problem(DType::kFloat32, n, 4, 8, 8, n == 0 ? 4 : 0, 3, 1, 1, 1, 1);
+    CHECK_EQ(plan_for(3, p).workspace_bytes, 0);
+  }
+}
+
+TEST(pointwise_rows_are_joined_only_if_they_follow_each_other) {
+  ConvTanhProblem p = make_problem(DType::kFloat32, 1, 8, 28, 28, 8, 1, 1, 0, 1, 1);
+  CHECK_EQ(plan_for(0, p).problem.wo, 784);
+  CHECK_EQ(plan_for(0, p).problem.ho, 1);
+  ConvTanhProblem gap = p;
+  gap.x_strides[2] = 30;
+  CHECK_EQ(plan_for(0, gap).problem.ho, 28);
+  ConvTanhProblem gap_in_y = p;
+  gap_in_y.y_strides[2] = 30;
+  CHECK_EQ(plan_for(0, gap_in_y).problem.ho, 28);
+  CHECK_EQ(plan_for(0, make_problem(DType::kFloat32, 1, 8, 28, 28, 8, 1, 2, 0, 1, 1)).problem.ho, 14);
+  CHECK_EQ(plan_for(0, make_problem(DType::kFloat32, 1, 8, 28, 28, 8, 1, 1, 1, 1, 1)).problem.ho, 30);
+}
+
+TEST(input_is_read_in_place_only_as_contiguous_float32) {
+  const ConvTanhProblem p = make_problem(DType::kFloat32, 1, 64, 28, 28, 128, 1, 1, 0, 1, 1);
+  CHECK_EQ(plan_for(0, p).direct, 1);
+  ConvTanhProblem other = p;
+  other.x_strides[3] = 2;
+  CHECK_EQ(plan_for(0, other).direct, 0);
+  CHECK_EQ(plan_for(0, make_problem(DType::kFloat16, 1, 64, 28, 28, 128, 1, 1, 0, 1, 1)).direct, 0);
+  CHECK_EQ(plan_for(0, make_problem(DType::kFloat32, 1, 64, 28, 28, 128, 3, 1, 1, 1, 1)).direct, 0);
+}
+
+// The order of every sum depends on the K step alone: never on threads or batch.
+TEST(the_k_step_does_not_depend_on_threads_or_batch) {
+  for (int64_t ci : {1, 3, 64, 320, 1000}) {
+    for (int64_t k : {1, 3, 7, 30}) {
+      const int64_t expected =
+          make_plan(kAnyCpu, make_problem(DType::kFloat32, 1, ci, 32, 32, 16, k, 1, 2, 1, 1)).tiling.ci;
+      for (int64_t n : {1, 2, 7}) {
+        for (int64_t threads : {1, 2, 64}) {
+          const ConvTanhProblem p = make_problem(DType::kFloat32, n, ci, 32, 32, 16, k, 1, 2, 1, 1);
+          CHECK_EQ(make_plan({0, Fusion::kAuto, threads}, p).tiling.ci, expected);
+        }
+      }
+    }
+  }
+}
+
+TEST(tilings_are_within_the_problem) {
+  Random random(6);
+  for (int round = 0; round < 2000; ++round) {
+    const ConvTanhProblem p = random_problem(&random);
+    for (uint32_t features : {0u, 1u, 3u}) {
+      const Plan plan = make_plan({features, Fusion::kAuto, random.integer(1, 9)}, p);
+      const Tiling& t = plan.tiling;
+      const bool sound = t.rows >= 1 && t.rows <= plan.problem.ho && t.cols >= 1 && t.cols <= plan.problem.wo &&
+                         t.co >= 1 && t.co <= p.co / p.groups && t.ci >= 1 && t.ci <= p.ci / p.groups &&
+                         (t.cols == plan.problem.wo || t.cols % plan.k1->kernel.lanes == 0) &&
+                         (t.co == p.co / p.groups || t.co % plan.k1->kernel.panel == 0) && plan.threads >= 1;
+      if (!sound) fail(__FILE__, __LINE__, describe(p));
+    }
+  }
+}
+
+// What a caller must hold beside inputs and output: at most half fusion's fp32 result and 8 MiB.
+TEST(workspaces_are_bounded) {
+  struct Case {
+    int64_t n, ci, h, w, co, k, stride, pad, dilation;
+  };
+  const Case cases[] = {{4, 64, 28, 28, 128, 1, 1, 0, 1}, {1, 320, 127, 127, 16, 1, 1, 0, 1},
+                        {1, 64, 256, 256, 32, 3, 1, 1, 1}, {2, 64, 56, 56, 128, 3, 2, 1, 1},
+                        {1, 64, 32, 32, 64, 3, 1, 2, 2}, {1, 1, 256, 256, 64, 5, 1, 2, 1},
+                        {1, 3, 224, 224, 64, 7, 2, 3, 1}, {1, 64, 256, 256, 3, 7, 1, 3, 1},
+                        {1, 2, 2000, 2000, 2, 2, 1, 0, 999}, {1, 8, 512, 512, 8, 16, 16, 0, 1}};
+  for (const Case& c : cases) {
+    for (uint32_t features : {0u, 1u, 3u}) {
+      for (Fusion fusion : {Fusion::kHalf, Fusion::kTrue}) {
+        const ConvTanhProblem p =
+            make_problem(DType::kFloat32, c.n, c.ci, c.h, c.w, c.co, c.k, c.stride, c.pad, c.dilation, 1);
+        const Plan plan = make_plan({features, fusion, 2}, p);
+        const int64_t result = fusion == Fusion::kHalf ? 4 * p.n * p.co * p.ho * p.wo : 0;
+        if (plan.workspace_bytes > result * 9 / 8 + (8 << 20)) {
+          fail(__FILE__, __LINE__, describe(p) + ": " + std::to_string(plan.workspace_bytes) + " bytes");
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace msct_test
