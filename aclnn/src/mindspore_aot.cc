@@ -1,0 +1,239 @@
+// The operator as MindSpore's ops.Custom (func_type "aot") runs it on CPUs. The only file that sees MindSpore's types.
+//
+// It is compiled with _GLIBCXX_USE_CXX11_ABI=0, which MindSpore's interface needs: only the C interface and plain types
+// connect it to the rest of the library.
+//
+// MindSpore calls, on any of its threads:
+//   FusedConvTanhInferType   when it compiles: the dtype of y
+//   FusedConvTanhInferShape  when it compiles, with dims of -1 and ranks of -2 where shapes are dynamic, and again at run
+//                            time for those
+//   FusedConvTanhInit        once for each operator of a compiled network, also with -1 and -2. It sizes nothing,
+//                            because later inputs may be larger: scratch comes from the library's pool, call by call.
+//   FusedConvTanh            for each launch
+// Inputs are x, filter and, if there is one, bias; the output is y. Attributes are those of the operator, and pad_mode:
+// "pad" takes pads as given, "valid" is 0, "same" follows nn.Conv2d and depends on the shape of x.
+//
+// What a returned error code means is lost on the way to Python, what() is not: failures are thrown as std::exception.
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "acl/acl.h"
+#include "aclnn/opdev/op_errno.h"
+#include "aclnn/src/workspace_pool.h"
+#include "aclnnop/aclnn_fused_conv_tanh.h"
+#include "ms_convtanh/ms_convtanh.h"
+
+namespace msct {
+
+// MindSpore's classes as far as they are used here: the order of the virtual functions and members is what counts.
+// They must not be in an unnamed namespace: the compiler would know then that nothing here implements AotExtra.
+class AotKernelData {
+ public:
+  AotKernelData() = default;
+  virtual ~AotKernelData() = default;
+};
+
+class AotExtra {
+ public:
+  virtual ~AotExtra() = default;
+  virtual bool HasAttr(std::string name) = 0;
+  virtual bool GetAttrBool(std::string name) = 0;
+  virtual int64_t GetAttrInt(std::string name) = 0;
+  virtual float GetAttrFloat(std::string name) = 0;
+  virtual std::string GetAttrStr(std::string name) = 0;
+  virtual std::vector<int64_t> GetAttrIntVec(std::string name) = 0;
+
+  // MindSpore deletes the data with the operator.
+  void SetKernelData(const AotKernelData* data) { kernel_data_ = data; }
+  const AotKernelData* KernelData() const { return kernel_data_; }
+
+ private:
+  std::vector<size_t> workspace_;
+  const AotKernelData* kernel_data_ = nullptr;
+};
+
+}  // namespace msct
+
+namespace {
+
+using msct::AotExtra;
+using msct::AotKernelData;
+
+struct Attributes final : AotKernelData {
+  explicit Attributes(AotExtra* extra)
+      : strides(extra->GetAttrIntVec("strides")),
+        pads(extra->GetAttrIntVec("pads")),
+        dilations(extra->GetAttrIntVec("dilations")),
+        groups(extra->GetAttrInt("groups")),
+        pad_mode(extra->GetAttrStr("pad_mode")) {}
+
+  std::vector<int64_t> strides, pads, dilations;
+  int64_t groups;
+  std::string pad_mode;
+};
+
+struct Shape {
+  Shape(const int64_t* first, int count) : dims(first, first + count) {}
+
+  bool has_rank() const { return std::count(dims.begin(), dims.end(), -2) == 0; }
+  bool is_known() const {
+    return std::all_of(dims.begin(), dims.end(), [](int64_t dim) { return dim >= 0; });
+  }
+
+  std::vector<int64_t> dims;
+};
+
+struct Problem {
+  Problem(const Attributes& attributes, const Shape& x, const Shape& filter)
+      : attributes(attributes), x(x.dims), filter(filter.dims), pads(attributes.pads) {
+    if (attributes.pad_mode != "pad") {
+      pads.clear();
+      for (size_t axis = 0; axis + 2 < x.dims.size(); ++axis) {
+        const int64_t sum =
+            attributes.pad_mode == "same" && is_spatial(axis) && x.dims[axis + 2] >= 0 ? same_padding(axis) : 0;
+        pads.push_back(sum / 2);
+        pads.push_back(sum - sum / 2);
+      }
+    }
+  }
+
+  // Whether a spatial axis can be computed with. Phase 1 says what is wrong with one that cannot.
+  bool is_spatial(size_t axis) const {
+    return axis + 2 < std::min(x.size(), filter.size()) &&
+           axis < std::min(attributes.strides.size(), attributes.dilations.size()) && attributes.strides[axis] > 0 &&
+           is_sane(attributes.strides[axis]) && is_sane(attributes.dilations[axis]) && is_sane(filter[axis + 2]);
+  }
+  static bool is_sane(int64_t value) { return value >= 0 && value <= INT32_MAX; }
+
+  int64_t extent(size_t axis) const { return attributes.dilations[axis] * (filter[axis + 2] - 1) + 1; }
+
+  // y has ceil(size / stride) elements along the axis.
+  int64_t same_padding(size_t axis) const {
+    const int64_t stride = attributes.strides[axis];
+    const int64_t last = (x[axis + 2] - 1) / stride * stride;
+    return std::max<int64_t>(last + extent(axis) - x[axis + 2], 0);
+  }
+
+  // Dims of -1 where the inputs have them. 0 where the filter is larger than the padded input.
+  std::vector<int64_t> y_shape() const {
+    std::vector<int64_t> y(std::max<size_t>(x.size(), 2), -1);
+    if (x.size() > 0) y[0] = x[0];
+    if (filter.size() > 0) y[1] = filter[0];
+    for (size_t axis = 0; axis + 2 < y.size(); ++axis) {
+      if (!is_spatial(axis) || x[axis + 2] < 0) continue;
+      const bool one_for_both = pads.size() < 2 * (x.size() - 2);
+      const size_t before = one_for_both ? axis : 2 * axis;
+      const size_t after = one_for_both ? axis : 2 * axis + 1;
+      if (after >= pads.size() || !is_sane(pads[before]) || !is_sane(pads[after])) continue;
+      const int64_t room = x[axis + 2] + pads[before] + pads[after] - extent(axis);
+      y[axis + 2] = room < 0 ? 0 : room / attributes.strides[axis] + 1;
+    }
+    return y;
+  }
+
+  const Attributes& attributes;
+  const std::vector<int64_t> x, filter;
+  std::vector<int64_t> pads;
+};
+
+void throw_if_failed(aclnnStatus status) {
+  if (status == ACLNN_SUCCESS) return;
+  const char* message = aclGetRecentErrMsg();
+  throw std::runtime_error(message != nullptr ? message : "FusedConvTanh: status " + std::to_string(status));
+}
+
+struct Destroy {
+  void operator()(const aclTensor* tensor) const { aclDestroyTensor(tensor); }
+  void operator()(const aclIntArray* array) const { aclDestroyIntArray(array); }
+};
+using Tensor = std::unique_ptr<aclTensor, Destroy>;
+using IntArray = std::unique_ptr<aclIntArray, Destroy>;
+
+Tensor tensor(const std::vector<int64_t>& shape, aclDataType dtype, aclFormat format, void* data) {
+  Tensor made(aclCreateTensor(shape.data(), shape.size(), dtype, nullptr, 0, format, shape.data(), shape.size(), data));
+  if (made == nullptr) throw std::bad_alloc();
+  return made;
+}
+
+IntArray int_array(const std::vector<int64_t>& values) {
+  IntArray made(aclCreateIntArray(values.data(), values.size()));
+  if (made == nullptr) throw std::bad_alloc();
+  return made;
+}
+
+aclFormat format_of(const Shape& x) { return x.dims.size() == 3 ? ACL_FORMAT_NCL : ACL_FORMAT_NCHW; }
+
+aclDataType dtype_of(const std::string& name) {
+  if (name == "float32") return ACL_FLOAT;
+  if (name == "float16") return ACL_FLOAT16;
+  if (name == "bfloat16") return ACL_BF16;
+  throw std::invalid_argument("FusedConvTanh: dtype must be float32, float16 or bfloat16, got " + name);
+}
+
+constexpr int64_t kKeepDtype = 0;
+
+}  // namespace
+
+#define MINDSPORE_ENTRY extern "C" __attribute__((visibility("default")))
+
+// A std::vector as the result of a C function is MindSpore's choice.
+#if defined(__clang__)
+#pragma clang diagnostic ignored "-Wreturn-type-c-linkage"
+#endif
+
+// types and the result are values of MindSpore's enumeration TypeId.
+MINDSPORE_ENTRY int FusedConvTanhInferType(std::vector<int> types, AotExtra* /*extra*/) { return types.at(0); }
+
+MINDSPORE_ENTRY std::vector<int64_t> FusedConvTanhInferShape(int* ndims, int64_t** shapes, AotExtra* extra) {
+  const Attributes attributes(extra);
+  const Shape filter(shapes[1], ndims[1]);
+  if (!filter.has_rank()) return {-2};
+  Shape x(shapes[0], ndims[0]);
+  if (!x.has_rank()) x.dims.assign(filter.dims.size(), -1);
+  const Problem problem(attributes, x, filter);
+  const std::vector<int64_t> y = problem.y_shape();
+  if (x.is_known() && filter.is_known()) {
+    // MindSpore says neither the dtype nor whether there is a bias: the launch checks these.
+    const auto operand = [&](const std::vector<int64_t>& dims) {
+      return tensor(dims, ACL_FLOAT, format_of(x), nullptr);
+    };
+    msctPlan plan;
+    throw_if_failed(msctExplainFusedConvTanh(operand(x.dims).get(), operand(filter.dims).get(), nullptr,
+                                             int_array(attributes.strides).get(), int_array(problem.pads).get(),
+                                             int_array(attributes.dilations).get(), attributes.groups, kKeepDtype,
+                                             operand(y).get(), &plan));
+  }
+  return y;
+}
+
+MINDSPORE_ENTRY int FusedConvTanhInit(int* /*ndims*/, int64_t** /*shapes*/, const char** /*dtypes*/, AotExtra* extra) {
+  extra->SetKernelData(new Attributes(extra));
+  return 0;
+}
+
+MINDSPORE_ENTRY int FusedConvTanh(int nparam, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                                  void* /*stream*/, void* extra) {
+  const auto& attributes = *static_cast<const Attributes*>(static_cast<AotExtra*>(extra)->KernelData());
+  const Shape x_shape(shapes[0], ndims[0]), filter_shape(shapes[1], ndims[1]);
+  const auto operand = [&](int index) {
+    return tensor(Shape(shapes[index], ndims[index]).dims, dtype_of(dtypes[index]), format_of(x_shape), params[index]);
+  };
+  const int last = nparam - 1;
+  const Problem problem(attributes, x_shape, filter_shape);
+  const Tensor x = operand(0), filter = operand(1), bias = last == 3 ? operand(2) : nullptr, y = operand(last);
+  uint64_t size = 0;
+  aclOpExecutor* executor = nullptr;
+  throw_if_failed(aclnnFusedConvTanhGetWorkspaceSize(
+      x.get(), filter.get(), bias.get(), int_array(attributes.strides).get(), int_array(problem.pads).get(),
+      int_array(attributes.dilations).get(), attributes.groups, kKeepDtype, y.get(), &size, &executor));
+  std::unique_ptr<aclOpExecutor, decltype(&aclDestroyAclOpExecutor)> unused(executor, &aclDestroyAclOpExecutor);
+  const msct::BorrowedWorkspace workspace(size);
+  throw_if_failed(aclnnFusedConvTanh(workspace.data(), size, unused.release(), nullptr));
+  return 0;
+}

@@ -1,0 +1,47 @@
+"""y = tanh(conv2d(x, filter, bias)) as one operator.
+
+For MindSpore: `ConvTanh`, a cell with the interface of `mindspore.nn.Conv2d`; `fused_conv_tanh`, its functional form.
+For NumPy: `ms_convtanh.native`. What runs here and how: `features` and `explain`.
+
+Importing the package loads nothing: MindSpore is imported at the first use of `ConvTanh` or `fused_conv_tanh`, the
+native library at the first use of anything.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ms_convtanh import native
+    from ms_convtanh._cell import ConvTanh
+    from ms_convtanh._functional import fused_conv_tanh
+    from ms_convtanh._options import options
+    from ms_convtanh._reports import explain, features
+
+    __version__: str
+
+__all__ = ["ConvTanh", "__version__", "explain", "features", "fused_conv_tanh", "native", "options"]
+
+_HOMES = {
+    "ConvTanh": "_cell",
+    "explain": "_reports",
+    "features": "_reports",
+    "fused_conv_tanh": "_functional",
+    "options": "_options",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "native":
+        return importlib.import_module("ms_convtanh.native")
+    if name == "__version__":
+        value = importlib.import_module("ms_convtanh._library").version()
+    elif name in _HOMES:
+        value = getattr(importlib.import_module(f"ms_convtanh.{_HOMES[name]}"), name)
+    else:
+        raise AttributeError(f"module 'ms_convtanh' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

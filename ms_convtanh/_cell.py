@@ -1,0 +1,80 @@
+"""ConvTanh, the operator as a cell."""
+
+from typing import Any
+
+import mindspore.common.dtype as mstype
+from mindspore import Tensor, nn
+
+from ms_convtanh._functional import conv_tanh
+
+
+class ConvTanh(nn.Conv2d):
+    """tanh(conv2d(x, weight, bias)): replaces `nn.SequentialCell(nn.Conv2d(...), nn.Tanh())`.
+
+    It is an `nn.Conv2d` in all that comes before computing: constructor, checks and their exceptions, parameters, their
+    names and their initial values. Checkpoints load both ways.
+
+    Args:
+        in_channels (int): Channels of x.
+        out_channels (int): Channels of y.
+        kernel_size (Union[int, tuple[int]]): Height and width of the kernel.
+        stride (Union[int, tuple[int]]): Steps along height and width. Default: 1.
+        pad_mode (str): "same" pads so that y has ceil(size / stride) elements along an axis, an odd pad's larger half
+            at the bottom and right; "valid" does not pad; "pad" takes `padding`. Default: "same".
+        padding (Union[int, tuple[int]]): For all sides, or (top, bottom, left, right). Zeros. Default: 0.
+        dilation (Union[int, tuple[int]]): Distances of the kernel's taps. Default: 1.
+        group (int): Divides both channel counts. Default: 1.
+        has_bias (bool): Default: False.
+        weight_init (Union[Tensor, str, Initializer, numbers.Number]): Initial values. Default: None, as nn.Conv2d.
+        bias_init (Union[Tensor, str, Initializer, numbers.Number]): Likewise.
+        data_format (str): "NCHW"; as nn.Conv2d on CPUs, "NHWC" raises ValueError. Default: "NCHW".
+        dtype (mindspore.dtype): Of the parameters and so of x: float32, float16 or bfloat16. Default: float32.
+
+    Inputs:
+        - **x** (Tensor) - (N, in_channels, H, W), of the parameters' dtype.
+
+    Outputs:
+        Tensor (N, out_channels, Ho, Wo) of x's dtype.
+
+    Raises:
+        TypeError, ValueError: When made, as nn.Conv2d; when called, as `ms_convtanh.fused_conv_tanh`.
+
+    Supported Platforms:
+        ``CPU``
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        pad_mode: str = "same",
+        padding: Any = 0,
+        dilation: Any = 1,
+        group: int = 1,
+        has_bias: bool = False,
+        weight_init: Any = None,
+        bias_init: Any = None,
+        data_format: str = "NCHW",
+        dtype: Any = mstype.float32,
+    ) -> None:
+        super().__init__(
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            pad_mode,
+            padding,
+            dilation,
+            group,
+            has_bias,
+            weight_init,
+            bias_init,
+            data_format,
+            dtype,
+        )
+        self._attributes = (self.stride, self.padding, self.dilation, self.group)
+
+    def construct(self, x: Tensor) -> Tensor:
+        return conv_tanh(x, self.weight, self.bias, self._attributes, self.pad_mode)

@@ -1,0 +1,127 @@
+"""The native library: where it is, its functions, and its status codes as exceptions."""
+
+import ctypes
+from functools import cache
+from pathlib import Path
+
+# Absolute from the start: it outlives a change of the working directory, and MindSpore needs it so.
+PATH = Path(__file__).resolve().parent / "lib" / "libms_convtanh.so"
+
+OPERATOR = "fused_conv_tanh"
+_C_OPERATOR = "aclnnFusedConvTanh"
+
+ACL_DTYPES = {"float32": 0, "float16": 1, "bfloat16": 27}  # ACL_FLOAT, ACL_FLOAT16, ACL_BF16
+ACL_FORMAT_NCHW = 0
+ACL_FORMAT_NCL = 47
+KEEP_DTYPE = 0  # cubeMathType
+
+_ACLNN_ERR_PARAM_NULLPTR = 161001
+_ACLNN_ERR_PARAM_INVALID = 161002
+
+
+class Info(ctypes.Structure):
+    """msctInfo of ms_convtanh.h."""
+
+    _fields_ = (
+        ("detected", ctypes.c_char_p),
+        ("allowed", ctypes.c_char_p),
+        ("built", ctypes.c_char_p),
+        ("k1", ctypes.c_char_p),
+        ("k2", ctypes.c_char_p),
+        ("max_isa", ctypes.c_char_p),
+        ("fusion", ctypes.c_char_p),
+        ("threads", ctypes.c_int64),
+        ("compiler", ctypes.c_char_p),
+    )
+
+
+class Plan(ctypes.Structure):
+    """msctPlan of ms_convtanh.h."""
+
+    _fields_ = (
+        ("k1", ctypes.c_char_p),
+        ("k2", ctypes.c_char_p),
+        ("fusion", ctypes.c_char_p),
+        ("direct", ctypes.c_int64),
+        ("tile_rows", ctypes.c_int64),
+        ("tile_cols", ctypes.c_int64),
+        ("tile_co", ctypes.c_int64),
+        ("tile_ci", ctypes.c_int64),
+        ("threads", ctypes.c_int64),
+        ("workspace_bytes", ctypes.c_uint64),
+    )
+
+
+_INT64S = ctypes.POINTER(ctypes.c_int64)
+_HANDLE = ctypes.c_void_p
+# x, filter, bias, strides, pads, dilations, groups, cubeMathType, y
+_PROBLEM = [_HANDLE] * 6 + [ctypes.c_int64, ctypes.c_int64, _HANDLE]
+_STATUS = ctypes.c_int32
+_PROTOTYPES = {
+    "aclCreateTensor": (
+        _HANDLE,
+        [
+            _INT64S,
+            ctypes.c_uint64,
+            ctypes.c_int,
+            _INT64S,
+            ctypes.c_int64,
+            ctypes.c_int,
+            _INT64S,
+            ctypes.c_uint64,
+            _HANDLE,
+        ],
+    ),
+    "aclDestroyTensor": (_STATUS, [_HANDLE]),
+    "aclCreateIntArray": (_HANDLE, [_INT64S, ctypes.c_uint64]),
+    "aclDestroyIntArray": (_STATUS, [_HANDLE]),
+    "aclnnFusedConvTanhGetWorkspaceSize": (
+        _STATUS,
+        [*_PROBLEM, ctypes.POINTER(ctypes.c_uint64), ctypes.POINTER(_HANDLE)],
+    ),
+    "aclnnFusedConvTanh": (_STATUS, [_HANDLE, ctypes.c_uint64, _HANDLE, _HANDLE]),
+    "aclDestroyAclOpExecutor": (_STATUS, [_HANDLE]),
+    "aclGetRecentErrMsg": (ctypes.c_char_p, []),
+    "msctGetVersion": (ctypes.c_char_p, []),
+    "msctSetOption": (_STATUS, [ctypes.c_char_p, ctypes.c_char_p]),
+    "msctGetInfo": (_STATUS, [ctypes.POINTER(Info)]),
+    "msctExplainFusedConvTanh": (_STATUS, [*_PROBLEM, ctypes.POINTER(Plan)]),
+}
+
+
+@cache
+def load() -> ctypes.CDLL:
+    """The library. Calls into it release the GIL.
+
+    Raises:
+        OSError: It is missing or was built for another system.
+    """
+    try:
+        library = ctypes.CDLL(str(PATH))
+    except OSError as error:
+        raise OSError(f"ms_convtanh: cannot load the native library, reinstall the package: {error}") from error
+    for name, (result, arguments) in _PROTOTYPES.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments
+    return library
+
+
+def version() -> str:
+    """The library's version, which is the package's."""
+    return load().msctGetVersion().decode()
+
+
+def raise_for_status(status: int) -> None:
+    """Raises what a status code of the library means, with the library's message.
+
+    Raises:
+        ValueError: An argument is wrong.
+        RuntimeError: Anything else.
+    """
+    if status == 0:
+        return
+    message = (load().aclGetRecentErrMsg() or b"").decode() or f"{OPERATOR}: status {status}"
+    message = message.replace(f"{_C_OPERATOR}: ", f"{OPERATOR}: ", 1)
+    if status in (_ACLNN_ERR_PARAM_NULLPTR, _ACLNN_ERR_PARAM_INVALID):
+        raise ValueError(message)
+    raise RuntimeError(f"{message} (status {status})")

@@ -1,0 +1,190 @@
+"""Shapes and attributes of one call, checked by the same code as the C operator's."""
+
+import ctypes
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from ms_convtanh import _library
+from ms_convtanh._library import OPERATOR
+
+Ints = int | Sequence[int]
+Shape = tuple[int, ...]
+
+_INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
+
+
+def to_int(name: str, value: Any) -> int:
+    """value as a Python int that fits int64. A bool is not an int here."""
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{OPERATOR}: {name} must be of int, got {type(value).__name__} {value!r}") from None
+    if not _INT64_MIN <= number <= _INT64_MAX:
+        raise ValueError(f"{OPERATOR}: {name} must fit 64 bits, got {number}")
+    return number
+
+
+def to_ints(name: str, values: Any) -> tuple[int, ...]:
+    """values, a sequence of ints, as a tuple."""
+    try:
+        if isinstance(values, str | bytes | dict):
+            raise TypeError
+        items = tuple(values)
+    except TypeError:
+        kind = type(values).__name__
+        raise TypeError(f"{OPERATOR}: {name} must be an int or a sequence of int, got {kind} {values!r}") from None
+    return tuple(to_int(name, item) for item in items)
+
+
+def _for_axes(name: str, values: Any, count: int, default: tuple[int, ...]) -> tuple[int, ...]:
+    """One entry per axis or side. An int stands for all of them, the defaults of 2-D for those of 1-D."""
+    if isinstance(values, int) and not isinstance(values, bool):
+        return (to_int(name, values),) * count
+    entries = to_ints(name, values)
+    return entries[:count] if entries == default and count < len(default) else entries
+
+
+@dataclass(frozen=True)
+class Attributes:
+    """The operator's attributes as plain ints. How many there must be, and of what size, the library checks."""
+
+    strides: tuple[int, ...]
+    pads: tuple[int, ...]
+    dilations: tuple[int, ...]
+    groups: int
+
+    @classmethod
+    def of(cls, rank: int, strides: Ints, pads: Ints, dilations: Ints, groups: int) -> "Attributes":
+        """From a caller's arguments, for a filter of the given rank.
+
+        Raises:
+            TypeError: Not ints.
+            ValueError: Beyond 64 bits.
+        """
+        axes = 1 if rank == 3 else 2
+        return cls(
+            _for_axes("strides", strides, axes, (1, 1)),
+            _for_axes("pads", pads, 2 * axes, (0, 0, 0, 0)),
+            _for_axes("dilations", dilations, axes, (1, 1)),
+            to_int("groups", groups),
+        )
+
+    def y_shape(self, x: Shape, filter_shape: Shape) -> Shape:
+        """Shape of y, the formula of the operator. Wrong arguments give some shape that the library then refuses."""
+        y = [*x[:1], *filter_shape[:1]]
+        axes = zip(x[2:], filter_shape[2:], self.strides, self.dilations, strict=False)
+        both = self.pads if len(self.pads) > len(self.strides) else [pad for pad in self.pads for _ in range(2)]
+        for axis, (size, taps, stride, dilation) in enumerate(axes):
+            room = size + sum(both[2 * axis : 2 * axis + 2]) - dilation * (taps - 1) - 1
+            steps = room // max(stride, 1) + 1
+            y.append(steps if 0 <= steps < 2**40 else 0)
+        return tuple(y)
+
+
+@dataclass(frozen=True)
+class View:
+    """A tensor for the library: memory by its address, strides in elements, None for a contiguous one."""
+
+    shape: Shape
+    strides: Shape | None = None
+    address: int | None = None
+
+    def extent(self) -> int:
+        """Elements from the first one to behind the last one."""
+        if 0 in self.shape:
+            return 0
+        if self.strides is None:
+            return -1
+        return 1 + sum((size - 1) * stride for size, stride in zip(self.shape, self.strides, strict=True))
+
+
+def _int64s(values: Sequence[int]) -> Any:
+    return (ctypes.c_int64 * len(values))(*values)
+
+
+@contextmanager
+def operands(
+    dtype: str, x: View, conv_filter: View, bias: View | None, attributes: Attributes, y: View
+) -> Iterator[tuple[Any, ...]]:
+    """The arguments that phase 1 and explain share, alive inside the with block."""
+    library = _library.load()
+    acl_format = _library.ACL_FORMAT_NCL if len(x.shape) == 3 else _library.ACL_FORMAT_NCHW
+    created: list[tuple[Callable[[Any], int], int]] = []
+
+    def keep(destroy: Callable[[Any], int], handle: int | None) -> int:
+        if handle is None:
+            raise MemoryError(f"{OPERATOR}: {(library.aclGetRecentErrMsg() or b'out of memory').decode()}")
+        created.append((destroy, handle))
+        return handle
+
+    def tensor(view: View) -> int:
+        shape, rank = _int64s(view.shape), len(view.shape)
+        strides, storage, storage_rank = None, shape, rank
+        if view.strides is not None:
+            strides, storage, storage_rank = _int64s(view.strides), _int64s([view.extent()]), 1
+        code = _library.ACL_DTYPES[dtype]
+        handle = library.aclCreateTensor(shape, rank, code, strides, 0, acl_format, storage, storage_rank, view.address)
+        return keep(library.aclDestroyTensor, handle)
+
+    def array(values: Sequence[int]) -> int:
+        return keep(library.aclDestroyIntArray, library.aclCreateIntArray(_int64s(values), len(values)))
+
+    try:
+        yield (
+            tensor(x),
+            tensor(conv_filter),
+            None if bias is None else tensor(bias),
+            array(attributes.strides),
+            array(attributes.pads),
+            array(attributes.dilations),
+            attributes.groups,
+            _library.KEEP_DTYPE,
+            tensor(y),
+        )
+    finally:
+        for destroy, handle in created:
+            destroy(handle)
+
+
+def plan_of(dtype: str, x: Shape, conv_filter: Shape, bias: Shape | None, attributes: Attributes) -> _library.Plan:
+    """How the problem would run; makes all checks of phase 1.
+
+    Raises:
+        ValueError: An argument is wrong.
+    """
+    plan = _library.Plan()
+    y = View(attributes.y_shape(x, conv_filter))
+    with operands(dtype, View(x), View(conv_filter), None if bias is None else View(bias), attributes, y) as arguments:
+        _library.raise_for_status(_library.load().msctExplainFusedConvTanh(*arguments, ctypes.byref(plan)))
+    return plan
+
+
+def check_dtype(dtypes: dict[str, str]) -> str:
+    """The one dtype of all operands, given by name.
+
+    Raises:
+        TypeError: They differ, or the library does not compute in it.
+    """
+    (first, dtype), *others = dtypes.items()
+    if dtype not in _library.ACL_DTYPES:
+        raise TypeError(f"{OPERATOR}: {first}.dtype must be float32, float16 or bfloat16, got {dtype}")
+    for name, other in others:
+        if other != dtype:
+            raise TypeError(f"{OPERATOR}: {name}.dtype must be {first}.dtype = {dtype}, got {other}")
+    return dtype
+
+
+@lru_cache(maxsize=4096)
+def check(dtype: str, x: Shape, conv_filter: Shape, bias: Shape | None, attributes: Attributes) -> None:
+    """Makes all checks of phase 1 that need no data. Remembers what passed.
+
+    Raises:
+        ValueError: An argument is wrong.
+    """
+    plan_of(dtype, x, conv_filter, bias, attributes)
