@@ -10,24 +10,28 @@ from typing import Any, TypeVar
 
 import click
 
-from ms_convtanh import __version__, native
+import ms_convtanh
 
 PACKAGE = Path(__file__).resolve().parent
 Result = TypeVar("Result")
 
 
-class IntList(click.ParamType):
-    """Integers separated by commas: 1,64,256,256."""
+class Ints(click.ParamType):
+    """Integers separated by commas: 1,64,256,256. Attributes also take one integer for all entries."""
 
     name = "ints"
+
+    def __init__(self, one_for_all: bool = False) -> None:
+        self.one_for_all = one_for_all
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if not isinstance(value, str):
             return value
         try:
-            return tuple(int(part) for part in value.split(","))
+            values = tuple(int(part) for part in value.split(","))
         except ValueError:
             self.fail(f"expected integers separated by commas, such as 1,64,256,256, got {value!r}", param, ctx)
+        return values[0] if self.one_for_all and len(values) == 1 else values
 
 
 def reports_errors(command: Callable[..., Result]) -> Callable[..., Result]:
@@ -47,16 +51,23 @@ def show(record: Any, as_json: bool) -> None:
     """Prints a dataclass as aligned lines or as JSON."""
     values = dataclasses.asdict(record)
     if as_json:
-        click.echo(json.dumps(values, indent=2, default=str))
+        click.echo(json.dumps(values, indent=2))
         return
     width = max(map(len, values))
     for name, value in values.items():
-        text = ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
-        click.echo(f"{name:<{width}}  {text}".rstrip())
+        click.echo(f"{name:<{width}}  {as_text(value)}")
+
+
+def as_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, tuple):
+        value = ", ".join(value)
+    return "none" if value in (None, "") else str(value)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, "-V", "--version", prog_name="ms-convtanh")
+@click.version_option(None, "-V", "--version", package_name="ms_convtanh", prog_name="ms-convtanh")
 def main() -> None:
     """y = tanh(conv2d(x, filter, bias)) as one operator."""
 
@@ -66,23 +77,25 @@ def main() -> None:
 @reports_errors
 def info(as_json: bool) -> None:
     """Show the CPU's, the allowed and the chosen kernel variants, threads, library and versions."""
-    show(native.features(), as_json)
+    show(ms_convtanh.features(), as_json)
 
 
 @main.command()
-@click.option("--x", "x_shape", type=IntList(), required=True, help="Shape of x: N,C,H,W or N,C,L.")
-@click.option("--filter", "filter_shape", type=IntList(), required=True, help="Shape of filter: Cout,Cin/groups,KH,KW.")
+@click.option("--x", "x_shape", type=Ints(), required=True, help="Shape: N,Cin,H,W or N,Cin,L.")
+@click.option(
+    "--filter", "filter_shape", type=Ints(), required=True, help="Shape: Cout,Cin/groups,KH,KW or Cout,Cin/groups,K."
+)
 @click.option("--dtype", default="float32", show_default=True, help="float32, float16 or bfloat16.")
 @click.option("--bias/--no-bias", default=True, show_default=True, help="Whether there is a bias of shape Cout.")
-@click.option("--strides", type=IntList(), default="1,1", show_default=True, help="Strides: height,width.")
-@click.option("--pads", type=IntList(), default="0,0,0,0", show_default=True, help="Pads: top,bottom,left,right.")
-@click.option("--dilations", type=IntList(), default="1,1", show_default=True, help="Dilations: height,width.")
+@click.option("--strides", type=Ints(one_for_all=True), default="1", show_default=True, help="H,W or L or one for all.")
+@click.option("--pads", type=Ints(one_for_all=True), default="0", show_default=True, help="Top,bottom,left,right.")
+@click.option("--dilations", type=Ints(one_for_all=True), default="1", show_default=True, help="As --strides.")
 @click.option("--groups", type=int, default=1, show_default=True, help="Groups of channels.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @reports_errors
 def explain(as_json: bool, **problem: Any) -> None:
     """Show the plan of a problem: variants, fusion, tiling, threads and workspace. Nothing is computed."""
-    show(native.explain(**problem), as_json)
+    show(ms_convtanh.explain(**problem), as_json)
 
 
 @main.command()
@@ -112,7 +125,7 @@ def config(context: click.Context, **wanted: bool) -> None:
         "libdir": str(lib),
         "cmakedir": str(lib / "cmake" / "ms_convtanh"),
         "pkgconfigdir": str(lib / "pkgconfig"),
-        "version": __version__,
+        "version": ms_convtanh.__version__,
     }
     chosen = [answer for name, answer in answers.items() if wanted[name]]
     if not chosen:

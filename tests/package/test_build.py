@@ -2,7 +2,6 @@
 
 import json
 import math
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -54,9 +53,10 @@ def test_headers_stand_alone_in_c_and_cpp(installed: Installed, tmp_path: Path) 
     headers = sorted(include.rglob("*.h"))
     assert headers
     for header in headers:
-        for language, standard in (("c", "c99"), ("c++", "c++17")):
-            options = f"-x {language} -std={standard} {STRICT} -fsyntax-only".split()
-            run("c++" if language == "c++" else "cc", *options, "-I", include, "-include", header, os.devnull)
+        for compiler, standard, suffix in (("cc", "c99", "c"), ("c++", "c++17", "cc")):
+            source = tmp_path / f"includes.{suffix}"
+            source.write_text(f'#include "{header.relative_to(include)}"\nint defined;\n')
+            run(compiler, f"-std={standard}", *STRICT.split(), "-fsyntax-only", "-I", include, source)
 
 
 def test_c_sample(installed: Installed, tmp_path: Path) -> None:
