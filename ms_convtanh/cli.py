@@ -76,7 +76,7 @@ def main() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @reports_errors
 def info(as_json: bool) -> None:
-    """Show the CPU's, the allowed and the chosen kernel variants, threads, library and versions."""
+    """Show kernel variants, threads, library and versions."""
     show(ms_convtanh.features(), as_json)
 
 
@@ -94,7 +94,10 @@ def info(as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @reports_errors
 def explain(as_json: bool, **problem: Any) -> None:
-    """Show the plan of a problem: variants, fusion, tiling, threads and workspace. Nothing is computed."""
+    """Show the plan of a problem.
+
+    That is kernel variants, fusion, tiling, threads and workspace; nothing is computed.
+    """
     show(ms_convtanh.explain(**problem), as_json)
 
 
