@@ -31,21 +31,33 @@ MSCT_INLINE void widen(float* to, const Element* from, int64_t n, Simd::Float (*
 
 constexpr int64_t kChunk = 256;
 
-// n elements, `step` apart.
 template <typename Element>
-void load_elements(float* to, const Element* from, int64_t step, int64_t n, Simd::Float (*load)(const Element*)) {
+MSCT_INLINE void gather(Element* to, const Element* from, int64_t step, int64_t n) {
+  if (step == 2) {  // known at compile time: the compiler makes shuffles of it
+    for (int64_t i = 0; i < n; ++i) to[i] = from[i * 2];
+  } else {
+    for (int64_t i = 0; i < n; ++i) to[i] = from[i * step];
+  }
+}
+
+// n elements, `step` apart.
+void load_elements(float* to, const float* from, int64_t step, int64_t n, Simd::Float (*)(const float*)) {
+  if (step == 1) {
+    widen(to, from, n, Simd::load);
+  } else {
+    gather(to, from, step, n);
+  }
+}
+
+void load_elements(float* to, const uint16_t* from, int64_t step, int64_t n, Simd::Float (*load)(const uint16_t*)) {
   if (step == 1) {
     widen(to, from, n, load);
     return;
   }
-  Element chunk[kChunk];
+  uint16_t chunk[kChunk];
   for (int64_t start = 0; start < n; start += kChunk) {
     const int64_t size = n - start < kChunk ? n - start : kChunk;
-    if (step == 2) {  // known at compile time: the compiler makes shuffles of it
-      for (int64_t i = 0; i < size; ++i) chunk[i] = from[(start + i) * 2];
-    } else {
-      for (int64_t i = 0; i < size; ++i) chunk[i] = from[(start + i) * step];
-    }
+    gather(chunk, from + start * step, step, size);
     widen(to + start, chunk, size, load);
   }
 }
@@ -98,19 +110,23 @@ void pack_filter(const K1Filter& filter, float* packed) {
   }
 }
 
-// One packed row: zeros where the padded column lies outside x.
+MSCT_INLINE void fill_zeros(float* to, int64_t begin, int64_t end) {
+  for (int64_t c = begin; c < end; c += Simd::kLanes) Simd::store(to + c, Simd::set(0.0f));
+}
+
+// One packed row: zeros where the padded column lies outside x. Zeros are written first, in whole vectors.
 MSCT_INLINE void pack_row(const K1Input& input, int64_t row_offset, int64_t first_column, float* packed) {
-  const int64_t step = input.w.stride;
-  // Columns c with 0 <= first_column + c * step < wi.
-  int64_t begin = first_column >= 0 ? 0 : (-first_column + step - 1) / step;
-  int64_t end = first_column >= input.wi ? 0 : (input.wi - first_column + step - 1) / step;
+  const int64_t stride = input.w.stride;
+  // Columns c with 0 <= first_column + c * stride < wi.
+  int64_t begin = first_column >= 0 ? 0 : (-first_column + stride - 1) / stride;
+  int64_t end = first_column >= input.wi ? 0 : (input.wi - first_column + stride - 1) / stride;
   begin = begin < input.pitch ? begin : input.pitch;
   end = end < input.pitch ? end : input.pitch;
   end = end > begin ? end : begin;
-  for (int64_t c = 0; c < begin; ++c) packed[c] = 0.0f;
-  load_row(packed + begin, input.source, row_offset + (first_column + begin * step) * input.strides[2],
-           step * input.strides[2], end - begin, input.dtype);
-  for (int64_t c = end; c < input.pitch; ++c) packed[c] = 0.0f;
+  fill_zeros(packed, 0, begin);
+  fill_zeros(packed, end - end % Simd::kLanes, input.pitch);
+  load_row(packed + begin, input.source, row_offset + (first_column + begin * stride) * input.strides[2],
+           stride * input.strides[2], end - begin, input.dtype);
 }
 
 void pack_input(const K1Input& input, float* packed) {
@@ -121,7 +137,7 @@ void pack_input(const K1Input& input, float* packed) {
         for (int64_t r = 0; r < input.rows; ++r, to += input.pitch) {
           const int64_t y = input.top + input.h.first(p) + r * input.h.stride;
           if (y < 0 || y >= input.hi) {
-            for (int64_t c = 0; c < input.pitch; ++c) to[c] = 0.0f;
+            fill_zeros(to, 0, input.pitch);
           } else {
             pack_row(input, ci * input.strides[0] + y * input.strides[1], input.left + input.w.first(q), to);
           }

@@ -10,6 +10,12 @@ namespace {
 
 constexpr int64_t kAlignment = 64;  // a cache line, and the largest vector
 
+// An odd number of cache lines: neighbouring channels then fall into different sets of the L1 cache.
+int64_t spread(int64_t elements) {
+  const int64_t line = kAlignment / static_cast<int64_t>(sizeof(float));
+  return (ceil_div(elements, line) | 1) * line;
+}
+
 struct AxisExtent {
   K1Axis axis;
   int64_t elements;  // in each phase, for `outputs` output positions
@@ -32,12 +38,12 @@ struct PackedBlock {
 PackedBlock make_packed_block(const ConvTanhProblem& p, int64_t lanes, int64_t rows, int64_t cols) {
   PackedBlock block;
   block.h = make_axis(p.kh, p.stride_h, p.dilation_h, rows);
-  block.w = make_axis(p.kw, p.stride_w, p.dilation_w, round_up(cols, lanes));
+  block.w = make_axis(p.kw, p.stride_w, p.dilation_w, cols);
+  // Whole vectors reach beyond the last column: into the next row, whose values end up in lanes that nobody reads, and
+  // beyond the last row, hence a vector to spare.
   block.pitch = round_up(block.w.elements, lanes);
-  // An odd number of cache lines: neighbouring channels then fall into different sets of the L1 cache.
-  const int64_t line = kAlignment / static_cast<int64_t>(sizeof(float));
-  const int64_t plane = block.h.axis.phases * block.w.axis.phases * block.h.elements * block.pitch;
-  block.ci_stride = (ceil_div(plane, line) | 1) * line;
+  const int64_t plane = block.h.axis.phases * block.w.axis.phases * block.h.elements * block.pitch + lanes;
+  block.ci_stride = spread(plane);
   return block;
 }
 
@@ -70,7 +76,7 @@ Layout make_layout(const Plan& plan) {
 
   const bool half = plan.fusion == Fusion::kHalf;
   layout.c_row_stride = round_up(half ? p.wo : tiling.cols, lanes);
-  layout.c_m_stride = layout.c_row_stride * (half ? p.ho : tiling.rows);
+  layout.c_m_stride = spread(layout.c_row_stride * (half ? p.ho : tiling.rows));
 
   int64_t end = 0;
   const auto place = [&end](int64_t bytes) {

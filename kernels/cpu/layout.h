@@ -33,7 +33,7 @@ struct Layout {
   int64_t filter;          // float32, packed: [group][K step][panel][k][h]
   int64_t packed_offsets;  // int64 [tiling.ci * taps]: k_offset for packed blocks
   int64_t direct_offsets;  // the same for blocks that read x in place
-  int64_t wst;             // half fusion: float32 [n, co, ho, wo rounded up to vectors]
+  int64_t wst;             // half fusion: float32 [n, co, ho, wo], rows and channels rounded up
   int64_t scratch;         // per thread: packed input, then (true fusion) the output tile
   int64_t scratch_tile;    // the tile, from a thread's scratch
   int64_t scratch_stride;

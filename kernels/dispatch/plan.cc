@@ -1,6 +1,7 @@
 #include "kernels/dispatch/plan.h"
 
 #include <algorithm>
+#include <initializer_list>
 
 #include "kernels/cpu/layout.h"
 #include "kernels/cpu/registry.h"
@@ -12,7 +13,7 @@ namespace {
 // Sizes that keep a block in cache on any CPU of the last ten years (L1 32 KiB, L2 256 KiB). Measured with the
 // benchmark; performance is flat within a factor of two of each.
 constexpr int64_t kStepTerms = 512;          // terms in a K step: a panel of them fits L1 beside the pixels
-constexpr int64_t kBlockChannels = 64;       // output channels in a block
+constexpr int64_t kBlockChannels = 128;      // output channels in a block: its input is packed once for all of them
 constexpr int64_t kTileElements = 16 << 10;  // output of a block: 64 KiB
 constexpr int64_t kPackedElements = 40 << 10;  // packed input of a block and K step: 160 KiB
 constexpr int64_t kBlocksPerThread = 4;        // enough for an even split when one thread is held up
@@ -47,16 +48,18 @@ int64_t even_part(int64_t total, int64_t limit) {
   return ceil_div(total, ceil_div(total, std::clamp<int64_t>(limit, 1, total)));
 }
 
-Tiling make_tiling(const ConvTanhProblem& p, const K1Kernel& kernel, int64_t threads) {
+Tiling make_tiling(const ConvTanhProblem& p, const K1Kernel& kernel, bool direct, int64_t threads) {
   const int64_t ci_group = p.ci / p.groups;
   const int64_t co_group = p.co / p.groups;
   Tiling tiling;
   tiling.ci = even_part(ci_group, kStepTerms / (p.kh * p.kw));
   tiling.co = std::min(co_group, round_up(even_part(co_group, kBlockChannels), kernel.panel));
 
+  // A block that reads x in place packs only at the end of a row.
+  const int64_t packed_limit = direct ? 4 * kPackedElements : kPackedElements;
   const auto fits = [&](int64_t rows, int64_t cols) {
     return tiling.co * rows * round_up(cols, kernel.lanes) <= kTileElements &&
-           packed_elements(p, kernel.lanes, rows, cols, tiling.ci) <= kPackedElements;
+           packed_elements(p, kernel.lanes, rows, cols, tiling.ci) <= packed_limit;
   };
   // Whole rows if one fits, since a cut row packs its overlap twice.
   tiling.rows = 1;
@@ -87,6 +90,21 @@ int64_t make_threads(const ConvTanhProblem& p, int64_t limit) {
   return std::max<int64_t>(1, static_cast<int64_t>(threads));
 }
 
+// Whether a workspace can be laid out with sizes that fit an int64_t. Estimated from above, in floating point.
+bool is_countable(const Plan& plan) {
+  const ConvTanhProblem& p = plan.problem;
+  const double lanes = static_cast<double>(plan.k1->kernel.lanes);
+  const auto product = [](std::initializer_list<int64_t> factors) {
+    double result = 1;
+    for (int64_t factor : factors) result *= static_cast<double>(factor);
+    return result;
+  };
+  const double result = product({p.n, p.co, p.ho, p.wo}) * 2 * lanes;
+  const double filter = product({p.co, p.ci / p.groups, p.kh, p.kw});
+  const double packed = product({plan.threads, p.ci / p.groups, p.kh, p.kw}) * 64 * lanes;
+  return (result + filter + packed) * sizeof(float) < 0x1p60;
+}
+
 }  // namespace
 
 Plan make_plan(const DispatchOptions& options, const ConvTanhProblem& problem) {
@@ -101,8 +119,13 @@ Plan make_plan(const DispatchOptions& options, const ConvTanhProblem& problem) {
     plan.tiling = {1, 1, 1, 1};
     return plan;
   }
-  plan.tiling = make_tiling(p, plan.k1->kernel, plan.threads);
+  if (!is_countable(plan)) {
+    plan.tiling = {1, 1, 1, 1};
+    plan.workspace_bytes = INT64_MAX;
+    return plan;
+  }
   plan.direct = p.dtype == DType::kFloat32 && p.kh == 1 && p.kw == 1 && p.stride_w == 1 && p.x_strides[3] == 1;
+  plan.tiling = make_tiling(p, plan.k1->kernel, plan.direct, plan.threads);
   plan.workspace_bytes = make_layout(plan).total;
   return plan;
 }

@@ -39,7 +39,7 @@ struct Plan {
   Tiling tiling;
   int64_t direct;           // 1: K1 reads x in place wherever a block allows it, without packing
   int64_t threads;          // threads that take part, 1 for small problems
-  int64_t workspace_bytes;  // what phase 2 needs; 0 for an empty output
+  int64_t workspace_bytes;  // what phase 2 needs; 0 for an empty output, INT64_MAX if beyond 2^60: not executable
 };
 
 Plan make_plan(const DispatchOptions& options, const ConvTanhProblem& problem);

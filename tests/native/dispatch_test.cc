@@ -65,6 +65,17 @@ TEST(an_empty_output_needs_nothing) {
   }
 }
 
+// Repeated tensors can have any size; sizes must not wrap around.
+TEST(a_workspace_beyond_counting_says_so) {
+  for (Fusion fusion : {Fusion::kHalf, Fusion::kTrue}) {
+    ConvTanhProblem p = make_problem(DType::kFloat32, 1, 1, 1, 1, 1, 1, 1, 0, 1, 1);
+    p.wi = p.wo = int64_t{1} << 59;
+    CHECK_EQ(make_plan({0, fusion, 2}, p).workspace_bytes, INT64_MAX);
+    ConvTanhProblem deep = make_problem(DType::kFloat32, 1, int64_t{1} << 58, 1, 1, 1, 1, 1, 0, 1, 1);
+    CHECK_EQ(make_plan({0, fusion, 2}, deep).workspace_bytes, INT64_MAX);
+  }
+}
+
 TEST(pointwise_rows_are_joined_only_if_they_follow_each_other) {
   ConvTanhProblem p = make_problem(DType::kFloat32, 1, 8, 28, 28, 8, 1, 1, 0, 1, 1);
   CHECK_EQ(plan_for(0, p).problem.wo, 784);
