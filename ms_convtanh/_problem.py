@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
+from numbers import Integral
 from typing import Any
 
 from ms_convtanh import _library
@@ -44,7 +45,7 @@ def to_ints(name: str, values: Any) -> tuple[int, ...]:
 
 def _for_axes(name: str, values: Any, count: int, default: tuple[int, ...]) -> tuple[int, ...]:
     """One entry per axis or side. An int stands for all of them, the defaults of 2-D for those of 1-D."""
-    if isinstance(values, int) and not isinstance(values, bool):
+    if isinstance(values, Integral):
         return (to_int(name, values),) * count
     entries = to_ints(name, values)
     return entries[:count] if entries == default and count < len(default) else entries
@@ -77,13 +78,13 @@ class Attributes:
 
     def y_shape(self, x: Shape, filter_shape: Shape) -> Shape:
         """Shape of y, the formula of the operator. Wrong arguments give some shape that the library then refuses."""
-        y = [*x[:1], *filter_shape[:1]]
+        y = [*x[:1], *filter_shape[:1], *[0] * (len(x) - 2)]
         axes = zip(x[2:], filter_shape[2:], self.strides, self.dilations, strict=False)
         both = self.pads if len(self.pads) > len(self.strides) else [pad for pad in self.pads for _ in range(2)]
         for axis, (size, taps, stride, dilation) in enumerate(axes):
             room = size + sum(both[2 * axis : 2 * axis + 2]) - dilation * (taps - 1) - 1
             steps = room // max(stride, 1) + 1
-            y.append(steps if 0 <= steps < 2**40 else 0)
+            y[axis + 2] = steps if 0 <= steps < 2**40 else 0
         return tuple(y)
 
 

@@ -44,7 +44,7 @@ def _expressible(name: str, array: Any) -> NDArray[Any]:
         raise TypeError(f"{OPERATOR}: {name}.dtype must have the machine's byte order, got {array.dtype.str}")
     size = array.itemsize
     in_place = array.flags.aligned and all(stride >= 0 and stride % size == 0 for stride in array.strides)
-    return array if in_place or array.size == 0 else np.ascontiguousarray(array)
+    return array if in_place or array.size == 0 else np.array(array, order="C")
 
 
 @cache
