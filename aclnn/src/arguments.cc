@@ -57,8 +57,7 @@ int32_t check_formats(const Arguments& arguments) {
 
 int32_t check_rank(const char* name, const aclTensor& tensor, size_t rank) {
   if (tensor.shape.size() == rank) return ACLNN_SUCCESS;
-  return invalid("%s must have %zu dimensions, got %zu with shape %s", name, rank, tensor.shape.size(),
-                 text_of(tensor.shape).c_str());
+  return invalid("%s must be %zu-dimensional, got shape %s", name, rank, text_of(tensor.shape).c_str());
 }
 
 int32_t check_shapes(const Arguments& arguments, View (&views)[kOperands]) {
@@ -104,17 +103,18 @@ int32_t check_attributes(const Arguments& arguments, const View& x, const View& 
   const std::vector<int64_t>& strides = arguments.strides->values;
   const std::vector<int64_t>& pads = arguments.pads->values;
   const std::vector<int64_t>& dilations = arguments.dilations->values;
-  const size_t axes = arguments.x->format == ACL_FORMAT_NCHW ? 2 : 1;
-  const char* format = axes == 2 ? "NCHW" : "NCL";
+  const bool flat = arguments.x->format == ACL_FORMAT_NCL;
+  const size_t axes = flat ? 1 : 2;
+  const char* one_for_each = flat ? "[l] for NCL" : "[h, w] for NCHW";
   if (strides.size() != axes) {
-    return invalid("strides must have %zu entries for %s, got %s", axes, format, text_of(strides).c_str());
+    return invalid("strides must be %s, got %s", one_for_each, text_of(strides).c_str());
   }
   if (pads.size() != axes && pads.size() != 2 * axes) {
-    return invalid("pads must have %zu or %zu entries for %s, got %s", axes, 2 * axes, format,
-                   text_of(pads).c_str());
+    const char* each_side = flat ? "[left, right]" : "[top, bottom, left, right]";
+    return invalid("pads must be %s or %s, got %s", each_side, one_for_each, text_of(pads).c_str());
   }
   if (dilations.size() != axes) {
-    return invalid("dilations must have %zu entries for %s, got %s", axes, format, text_of(dilations).c_str());
+    return invalid("dilations must be %s, got %s", one_for_each, text_of(dilations).c_str());
   }
   if (int32_t status = check_attribute("strides", strides, 1)) return status;
   if (int32_t status = check_attribute("pads", pads, 0)) return status;
@@ -192,7 +192,7 @@ int32_t check_axis(const char* axis, int64_t size, int64_t pad_before, int64_t p
 int32_t check_output(const Arguments& arguments, const View (&views)[kOperands], const ConvTanhProblem& problem) {
   const View& x = views[kX];
   const View& y = views[kY];
-  int64_t ho, wo;
+  int64_t ho = 0, wo = 0;
   if (int32_t status = check_axis("height", problem.hi, problem.pad_top, problem.pad_bottom, problem.kh,
                                   problem.dilation_h, problem.stride_h, x.count == 0, &ho)) {
     return status;
