@@ -23,7 +23,7 @@ constexpr struct {
     {"num_threads", "MS_CONVTANH_NUM_THREADS"},
 };
 
-// Each of these takes a value that is not empty, and returns what values there are if it is not one of them.
+// Each of these applies a value, or returns what values there are if it is not one of them.
 
 std::string parse_max_isa(const std::string& value, DispatchOptions* options) {
   uint32_t mask;
@@ -55,7 +55,6 @@ std::string parse_num_threads(const std::string& value, DispatchOptions* options
 }
 
 std::string parse(Option option, const std::string& value, DispatchOptions* options) {
-  if (value.empty()) return "";
   switch (option) {
     case kMaxIsa: return parse_max_isa(value, options);
     case kFusion: return parse_fusion(value, options);
@@ -80,6 +79,7 @@ void parse_all(State* state) {
   state->parsed = {detected_features(), Fusion::kAuto, available_threads()};
   state->error.clear();
   for (int i = 0; i < kOptions; ++i) {
+    if (state->values[i].empty()) continue;
     const std::string expected = parse(static_cast<Option>(i), state->values[i], &state->parsed);
     if (expected.empty()) continue;
     state->error = std::string(kNames[i].variable) + " must be " + expected + ", got \"" + state->values[i] + "\"";
@@ -132,7 +132,7 @@ aclnnStatus msctSetOption(const char* name, const char* value) {
     } else {
       msct::DispatchOptions ignored = state.parsed;
       const std::string expected = msct::parse(static_cast<msct::Option>(option), value, &ignored);
-      if (*value == '\0' || !expected.empty()) {
+      if (!expected.empty()) {
         return msct::fail(ACLNN_ERR_PARAM_INVALID, "msctSetOption", "%s must be %s, got \"%s\"", name,
                           expected.c_str(), value);
       }
