@@ -46,6 +46,34 @@ struct ConvTanhTensors {
   void* y;
 };
 
+// The gradients of a ConvTanhProblem. With dz = gradY * (1 - y * y):
+//   gradX[n, ci, h, w] = sum over co, kh, kw of filter[co, ci, kh, kw] * dz[n, co, oy, ox], where
+//       h = oy * stride_h + kh * dilation_h - pad_top, and w likewise
+//   gradFilter[co, ci, kh, kw] = sum over n, oy, ox of x[n, ci, h, w] * dz[n, co, oy, ox]
+//   gradBias[co] = sum over n, oy, ox of dz[n, co, oy, ox]
+// Compared and hashed as bytes too.
+struct BackwardProblem {
+  ConvTanhProblem forward;  // bias_stride is not used
+  int64_t wants_x, wants_filter, wants_bias;  // 0 or 1: outputMask
+  int64_t grad_y_strides[4];
+  int64_t grad_x_strides[4];
+  int64_t grad_filter_strides[4];
+  int64_t grad_bias_stride;
+};
+
+bool operator==(const BackwardProblem& a, const BackwardProblem& b);
+
+// x is not read without gradFilter, filter not without gradX; both may be null then, as may gradients not wanted.
+struct BackwardTensors {
+  const void* grad_y;
+  const void* y;
+  const void* x;
+  const void* filter;
+  void* grad_x;
+  void* grad_filter;
+  void* grad_bias;
+};
+
 }  // namespace msct
 
 #endif  // MS_CONVTANH_KERNELS_PROBLEM_H_

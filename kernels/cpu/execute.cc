@@ -21,17 +21,18 @@ struct Block {
 
 class Run {
  public:
-  Run(const Plan& plan, const ConvTanhTensors& tensors, void* workspace)
+  Run(const Plan& plan, const ConvTanhTensors& tensors, const void* gate, void* workspace)
       : plan_(plan),
         p_(plan.problem),
         layout_(make_layout(plan)),
         k1_(plan.k1->kernel),
-        k2_row_(plan.k2->kernel.row[static_cast<int>(p_.dtype)]),
+        k2_row_((plan.linear ? plan.k2->kernel.plain_row : plan.k2->kernel.row)[static_cast<int>(p_.dtype)]),
         tensors_(tensors),
-        base_(align(workspace)) {}
+        gate_(gate),
+        base_(aligned(workspace)) {}
 
   void operator()() {
-    make_k_offsets();
+    write_k_offsets(plan_, layout_, at<int64_t>(layout_.packed_offsets), at<int64_t>(layout_.direct_offsets));
     pack_bias();
     const int64_t steps = ceil_div(layout_.ci_group, plan_.tiling.ci);
     parallel_for(p_.groups * steps * layout_.co_blocks, plan_.threads,
@@ -48,11 +49,6 @@ class Run {
   }
 
  private:
-  static char* align(void* workspace) {
-    const uintptr_t address = reinterpret_cast<uintptr_t>(workspace);
-    return static_cast<char*>(workspace) + (-address & 63);
-  }
-
   template <typename T>
   T* at(int64_t offset) const {
     return reinterpret_cast<T*>(base_ + offset);
@@ -81,22 +77,6 @@ class Run {
     return block;
   }
 
-  void make_k_offsets() const {
-    int64_t* packed = at<int64_t>(layout_.packed_offsets);
-    int64_t* direct = at<int64_t>(layout_.direct_offsets);
-    for (int64_t ci = 0; ci < plan_.tiling.ci; ++ci) {
-      for (int64_t kh = 0; kh < p_.kh; ++kh) {
-        for (int64_t kw = 0; kw < p_.kw; ++kw) {
-          const int64_t plane = layout_.h.phase(kh) * layout_.w.phases + layout_.w.phase(kw);
-          *packed++ = ci * layout_.ci_stride + (plane * layout_.plane_rows + layout_.h.shift(kh)) * layout_.pitch +
-                      layout_.w.shift(kw);
-          *direct++ = ci * p_.x_strides[1] + kh * p_.dilation_h * p_.x_strides[2] +
-                      kw * p_.dilation_w * p_.x_strides[3];
-        }
-      }
-    }
-  }
-
   // Bias is widened like a row of x.
   void pack_bias() const {
     float* bias = at<float>(layout_.bias);
@@ -121,7 +101,7 @@ class Run {
     const int64_t group = task / layout_.co_blocks / steps;
     K1Filter part;
     const int64_t* strides = p_.filter_strides;
-    part.source = element(tensors_.filter, (group * layout_.co_group + co) * strides[0] + ci * strides[1]);
+    part.source = element(tensors_.filter, group * plan_.filter_group_stride + co * strides[0] + ci * strides[1]);
     part.dtype = p_.dtype;
     std::copy(strides, strides + 4, part.strides);
     part.m = std::min(plan_.tiling.co, layout_.co_group - co);
@@ -169,25 +149,17 @@ class Run {
     do {  // once even if there are no input channels, for the bias
       const int64_t ci_count = std::min(plan_.tiling.ci, layout_.ci_group - ci);
       const void* source = element(tensors_.x, x_offset + ci * p_.x_strides[1]);
-      const int64_t top = block.row * p_.stride_h - p_.pad_top;
-      const int64_t left = block.col * p_.stride_w - p_.pad_left;
       if (in_place) {
-        part.b = static_cast<const float*>(source) + top * p_.x_strides[2] + left;
+        part.b = static_cast<const float*>(source) + (block.row * p_.stride_h - p_.pad_top) * p_.x_strides[2] +
+                 block.col * p_.stride_w - p_.pad_left;
       } else {
-        K1Input input;
-        input.source = source;
-        input.dtype = p_.dtype;
-        std::copy(p_.x_strides + 1, p_.x_strides + 4, input.strides);
-        input.ci = ci_count;
-        input.hi = p_.hi;
-        input.wi = p_.wi;
-        input.top = top;
-        input.left = left;
-        input.h = layout_.h;
-        input.w = layout_.w;
-        input.rows = layout_.plane_rows;
-        input.pitch = layout_.pitch;
-        input.ci_stride = layout_.ci_stride;
+        K1Input input = make_k1_input(plan_, layout_, source, ci_count, block.row, block.col);
+        if (plan_.gated) {
+          const int64_t* strides = plan_.gate_strides;
+          const int64_t channel = block.group * layout_.ci_group + ci;
+          input.gate = element(gate_, block.n * strides[0] + channel * strides[1]);
+          std::copy(strides + 1, strides + 4, input.gate_strides);
+        }
         k1_.pack_input(input, packed);
         part.b = packed;
       }
@@ -240,14 +212,15 @@ class Run {
   const K1Kernel& k1_;
   void (*const k2_row_)(const float* z, void* y, int64_t n);
   const ConvTanhTensors& tensors_;
+  const void* const gate_;
   char* const base_;
 };
 
 }  // namespace
 
-void execute(const Plan& plan, const ConvTanhTensors& tensors, void* workspace) {
+void execute(const Plan& plan, const ConvTanhTensors& tensors, void* workspace, const void* gate) {
   if (plan.workspace_bytes == 0) return;
-  Run(plan, tensors, workspace)();
+  Run(plan, tensors, gate, workspace)();
 }
 
 }  // namespace msct

@@ -8,7 +8,8 @@ namespace msct {
 
 // workspace: at least plan.workspace_bytes bytes of any alignment. Allocates nothing. May be called from many threads at
 // once with different workspaces.
-void execute(const Plan& plan, const ConvTanhTensors& tensors, void* workspace);
+// gate: y of the forward operator if plan.gated.
+void execute(const Plan& plan, const ConvTanhTensors& tensors, void* workspace, const void* gate = nullptr);
 
 }  // namespace msct
 

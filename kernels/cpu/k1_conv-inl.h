@@ -114,8 +114,18 @@ MSCT_INLINE void fill_zeros(float* to, int64_t begin, int64_t end) {
   for (int64_t c = begin; c < end; c += Simd::kLanes) Simd::store(to + c, Simd::set(0.0f));
 }
 
-// One packed row: zeros where the padded column lies outside x. Zeros are written first, in whole vectors.
-MSCT_INLINE void pack_row(const K1Input& input, int64_t row_offset, int64_t first_column, float* packed) {
+// values *= 1 - y * y, without cancellation where |y| is near 1 and exactly 0 where it is 1.
+MSCT_INLINE void apply_gate(float* values, const void* y, int64_t offset, int64_t step, int64_t n, DType dtype) {
+  float chunk[kChunk];
+  for (int64_t start = 0; start < n; start += kChunk) {
+    const int64_t size = n - start < kChunk ? n - start : kChunk;
+    load_row(chunk, y, offset + start * step, step, size, dtype);
+    for (int64_t i = 0; i < size; ++i) values[start + i] *= (1.0f - chunk[i]) * (1.0f + chunk[i]);
+  }
+}
+
+// One packed row of channel ci: zeros where the padded column lies outside x. Zeros are written first, in whole vectors.
+MSCT_INLINE void pack_row(const K1Input& input, int64_t ci, int64_t row, int64_t first_column, float* packed) {
   const int64_t stride = input.w.stride;
   // Columns c with 0 <= first_column + c * stride < wi.
   int64_t begin = first_column >= 0 ? 0 : (-first_column + stride - 1) / stride;
@@ -125,8 +135,12 @@ MSCT_INLINE void pack_row(const K1Input& input, int64_t row_offset, int64_t firs
   end = end > begin ? end : begin;
   fill_zeros(packed, 0, begin);
   fill_zeros(packed, end - end % Simd::kLanes, input.pitch);
-  load_row(packed + begin, input.source, row_offset + (first_column + begin * stride) * input.strides[2],
-           stride * input.strides[2], end - begin, input.dtype);
+  const auto load = [&](const int64_t* strides, auto&& take, const void* from) {
+    take(packed + begin, from, ci * strides[0] + row * strides[1] + (first_column + begin * stride) * strides[2],
+         stride * strides[2], end - begin, input.dtype);
+  };
+  load(input.strides, load_row, input.source);
+  if (input.gate) load(input.gate_strides, apply_gate, input.gate);
 }
 
 void pack_input(const K1Input& input, float* packed) {
@@ -135,11 +149,11 @@ void pack_input(const K1Input& input, float* packed) {
     for (int64_t p = 0; p < input.h.phases; ++p) {
       for (int64_t q = 0; q < input.w.phases; ++q) {
         for (int64_t r = 0; r < input.rows; ++r, to += input.pitch) {
-          const int64_t y = input.top + input.h.first(p) + r * input.h.stride;
-          if (y < 0 || y >= input.hi) {
+          const int64_t row = input.top + input.h.first(p) + r * input.h.stride;
+          if (row < 0 || row >= input.hi) {
             fill_zeros(to, 0, input.pitch);
           } else {
-            pack_row(input, ci * input.strides[0] + y * input.strides[1], input.left + input.w.first(q), to);
+            pack_row(input, ci, row, input.left + input.w.first(q), to);
           }
         }
       }

@@ -48,6 +48,9 @@ struct K1Input {
   K1Axis h, w;
   int64_t rows, pitch;
   int64_t ci_stride;   // elements between packed channels, >= phases of h * phases of w * rows * pitch
+  // In the backward operator: source is gradY, and dz = gradY * (1 - y * y) is packed. Null otherwise.
+  const void* gate;    // y, at the source's place
+  int64_t gate_strides[3];
 };
 
 // One block of output for one K step. Pixels come as `rows` rows of `vectors` vectors; whole vectors are read from b and

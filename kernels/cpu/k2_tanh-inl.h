@@ -31,19 +31,24 @@ MSCT_INLINE Simd::Float tanh_vector(Simd::Float z) {
   return Simd::with_sign(Simd::absolute(quotient), z);
 }
 
-template <typename Element, void (*kStore)(Element*, Simd::Float)>
-void tanh_row(const float* z, void* y, int64_t n) {
+MSCT_INLINE Simd::Float same_vector(Simd::Float z) { return z; }
+
+template <typename Element, void (*kStore)(Element*, Simd::Float), Simd::Float (*kFunction)(Simd::Float)>
+void map_row(const float* z, void* y, int64_t n) {
   Element* out = static_cast<Element*>(y);
   int64_t i = 0;
-  for (; i + Simd::kLanes <= n; i += Simd::kLanes) kStore(out + i, tanh_vector(Simd::load(z + i)));
+  for (; i + Simd::kLanes <= n; i += Simd::kLanes) kStore(out + i, kFunction(Simd::load(z + i)));
   if (i < n) {
     Element tail[Simd::kLanes];
-    kStore(tail, tanh_vector(Simd::load(z + i)));
+    kStore(tail, kFunction(Simd::load(z + i)));
     std::memcpy(out + i, tail, static_cast<size_t>(n - i) * sizeof(Element));
   }
 }
 
 constexpr K2Kernel kK2Tanh = {
     Simd::kLanes,
-    {tanh_row<float, Simd::store>, tanh_row<uint16_t, Simd::store_f16>, tanh_row<uint16_t, Simd::store_bf16>},
+    {map_row<float, Simd::store, tanh_vector>, map_row<uint16_t, Simd::store_f16, tanh_vector>,
+     map_row<uint16_t, Simd::store_bf16, tanh_vector>},
+    {map_row<float, Simd::store, same_vector>, map_row<uint16_t, Simd::store_f16, same_vector>,
+     map_row<uint16_t, Simd::store_bf16, same_vector>},
 };

@@ -13,6 +13,8 @@ struct K2Kernel {
   int64_t lanes;
   // One contiguous row of n values, by DType of y. z may be read up to a multiple of `lanes`; y is written to n only.
   void (*row[3])(const float* z, void* y, int64_t n);
+  // The same without tanh, for gradients: y = z, rounded.
+  void (*plain_row[3])(const float* z, void* y, int64_t n);
 };
 
 }  // namespace msct

@@ -1,5 +1,6 @@
 #include "kernels/cpu/layout.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "kernels/cpu/registry.h"
@@ -95,6 +96,47 @@ Layout make_layout(const Plan& plan) {
   layout.scratch_stride = layout.scratch_tile + (half ? 0 : align(tiling.co * layout.c_m_stride * f32));
   layout.total = layout.scratch + plan.threads * layout.scratch_stride + kAlignment;
   return layout;
+}
+
+char* aligned(void* workspace) {
+  const uintptr_t address = reinterpret_cast<uintptr_t>(workspace);
+  return static_cast<char*>(workspace) + (-address & (kAlignment - 1));
+}
+
+void write_k_offsets(const Plan& plan, const Layout& layout, int64_t* packed, int64_t* direct) {
+  const ConvTanhProblem& p = plan.problem;
+  for (int64_t ci = 0; ci < plan.tiling.ci; ++ci) {
+    for (int64_t kh = 0; kh < p.kh; ++kh) {
+      for (int64_t kw = 0; kw < p.kw; ++kw) {
+        const int64_t plane = layout.h.phase(kh) * layout.w.phases + layout.w.phase(kw);
+        *packed++ = ci * layout.ci_stride + (plane * layout.plane_rows + layout.h.shift(kh)) * layout.pitch +
+                    layout.w.shift(kw);
+        if (!direct) continue;
+        *direct++ =
+            ci * p.x_strides[1] + kh * p.dilation_h * p.x_strides[2] + kw * p.dilation_w * p.x_strides[3];
+      }
+    }
+  }
+}
+
+K1Input make_k1_input(const Plan& plan, const Layout& layout, const void* source, int64_t ci, int64_t row,
+                      int64_t col) {
+  const ConvTanhProblem& p = plan.problem;
+  K1Input input = {};
+  input.source = source;
+  input.dtype = p.dtype;
+  std::copy(p.x_strides + 1, p.x_strides + 4, input.strides);
+  input.ci = ci;
+  input.hi = p.hi;
+  input.wi = p.wi;
+  input.top = row * p.stride_h - p.pad_top;
+  input.left = col * p.stride_w - p.pad_left;
+  input.h = layout.h;
+  input.w = layout.w;
+  input.rows = layout.plane_rows;
+  input.pitch = layout.pitch;
+  input.ci_stride = layout.ci_stride;
+  return input;
 }
 
 }  // namespace msct

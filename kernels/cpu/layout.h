@@ -13,6 +13,13 @@ namespace msct {
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 constexpr int64_t round_up(int64_t a, int64_t multiple) { return ceil_div(a, multiple) * multiple; }
 
+// The size of the equal parts of at most `limit` that `total` falls into.
+constexpr int64_t even_part(int64_t total, int64_t limit) {
+  if (total <= 0) return 1;
+  const int64_t largest = limit < 1 ? 1 : limit < total ? limit : total;
+  return ceil_div(total, ceil_div(total, largest));
+}
+
 struct Layout {
   int64_t taps;      // kh * kw
   int64_t ci_group;  // ci / groups
@@ -42,6 +49,15 @@ struct Layout {
 
 // plan: everything but workspace_bytes.
 Layout make_layout(const Plan& plan);
+
+// The start of the workspace proper.
+char* aligned(void* workspace);
+
+// Fills k_offset of packed blocks and, unless null, of blocks that read x in place.
+void write_k_offsets(const Plan& plan, const Layout& layout, int64_t* packed, int64_t* direct);
+
+// What pack_input needs for the block at (row, col) of the output. source: the first of ci channels, row 0, column 0.
+K1Input make_k1_input(const Plan& plan, const Layout& layout, const void* source, int64_t ci, int64_t row, int64_t col);
 
 // Elements of packed input that a block of the given size needs for `ci` channels.
 int64_t packed_elements(const ConvTanhProblem& problem, int64_t lanes, int64_t rows, int64_t cols, int64_t ci);

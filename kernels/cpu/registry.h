@@ -5,31 +5,31 @@
 #include <cstdint>
 
 #include "kernels/cpu/k1_conv.h"
+#include "kernels/cpu/k1_grad_filter.h"
 #include "kernels/cpu/k2_tanh.h"
 
 namespace msct {
 
-struct K1Variant {
+template <typename Kernel>
+struct Variant {
   const char* name;   // file suffix, symbol suffix, environment value and test id
   uint32_t features;  // what the CPU must have, as Feature bits
-  K1Kernel kernel;
+  Kernel kernel;
 };
+struct K1Variant : Variant<K1Kernel> {};
+struct GradFilterVariant : Variant<GradFilterKernel> {};
+struct K2Variant : Variant<K2Kernel> {};
 
-struct K2Variant {
-  const char* name;
-  uint32_t features;
-  K2Kernel kernel;
-};
-
-template <typename Variant>
+template <typename T>
 struct VariantList {
-  const Variant* first;
+  const T* first;
   int64_t count;
-  const Variant* begin() const { return first; }
-  const Variant* end() const { return first + count; }
+  const T* begin() const { return first; }
+  const T* end() const { return first + count; }
 };
 
 VariantList<K1Variant> k1_variants();
+VariantList<GradFilterVariant> grad_filter_variants();
 VariantList<K2Variant> k2_variants();
 
 }  // namespace msct

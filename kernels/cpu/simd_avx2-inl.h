@@ -5,6 +5,10 @@ struct Simd {
   using Float = __m256;
 
   static MSCT_INLINE Float load(const float* from) { return _mm256_loadu_ps(from); }
+  static MSCT_INLINE Float load_partial(const float* from, int64_t n) {
+    const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    return _mm256_maskload_ps(from, _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n)), lane));
+  }
   static MSCT_INLINE void store(float* to, Float v) { _mm256_storeu_ps(to, v); }
   static MSCT_INLINE Float set(float value) { return _mm256_set1_ps(value); }
   static MSCT_INLINE Float multiply_add(Float a, Float b, Float c) { return _mm256_fmadd_ps(a, b, c); }
@@ -13,6 +17,12 @@ struct Simd {
   static MSCT_INLINE Float subtract(Float a, Float b) { return _mm256_sub_ps(a, b); }
   static MSCT_INLINE Float multiply(Float a, Float b) { return _mm256_mul_ps(a, b); }
   static MSCT_INLINE Float divide(Float a, Float b) { return _mm256_div_ps(a, b); }
+  static MSCT_INLINE double sum(Float v) {
+    const __m256d four = _mm256_add_pd(_mm256_cvtps_pd(_mm256_castps256_ps128(v)),
+                                       _mm256_cvtps_pd(_mm256_extractf128_ps(v, 1)));
+    const __m128d two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
+    return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
+  }
   static MSCT_INLINE Float minimum(Float a, Float b) { return _mm256_min_ps(a, b); }
   static MSCT_INLINE Float absolute(Float v) { return _mm256_andnot_ps(set(-0.0f), v); }
   static MSCT_INLINE Float with_sign(Float a, Float b) { return _mm256_or_ps(a, _mm256_and_ps(set(-0.0f), b)); }

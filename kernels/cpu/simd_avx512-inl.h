@@ -5,6 +5,9 @@ struct Simd {
   using Float = __m512;
 
   static MSCT_INLINE Float load(const float* from) { return _mm512_loadu_ps(from); }
+  static MSCT_INLINE Float load_partial(const float* from, int64_t n) {
+    return _mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << n) - 1), from);
+  }
   static MSCT_INLINE void store(float* to, Float v) { _mm512_storeu_ps(to, v); }
   static MSCT_INLINE Float set(float value) { return _mm512_set1_ps(value); }
   static MSCT_INLINE Float multiply_add(Float a, Float b, Float c) { return _mm512_fmadd_ps(a, b, c); }
@@ -13,6 +16,11 @@ struct Simd {
   static MSCT_INLINE Float subtract(Float a, Float b) { return _mm512_sub_ps(a, b); }
   static MSCT_INLINE Float multiply(Float a, Float b) { return _mm512_mul_ps(a, b); }
   static MSCT_INLINE Float divide(Float a, Float b) { return _mm512_div_ps(a, b); }
+  static MSCT_INLINE double sum(Float v) {
+    const __m512d eight = _mm512_add_pd(_mm512_cvtps_pd(_mm512_castps512_ps256(v)),
+                                        _mm512_cvtps_pd(_mm512_extractf32x8_ps(v, 1)));
+    return _mm512_reduce_add_pd(eight);
+  }
   static MSCT_INLINE Float minimum(Float a, Float b) { return _mm512_min_ps(a, b); }
   static MSCT_INLINE Float absolute(Float v) { return _mm512_andnot_ps(set(-0.0f), v); }
   static MSCT_INLINE Float with_sign(Float a, Float b) { return _mm512_or_ps(a, _mm512_and_ps(set(-0.0f), b)); }

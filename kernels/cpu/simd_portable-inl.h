@@ -11,6 +11,12 @@ struct Simd {
     std::memcpy(&v, from, sizeof(v));
     return v;
   }
+  // The first n of kLanes values, zeros behind them. Nothing else is read.
+  static MSCT_INLINE Float load_partial(const float* from, int64_t n) {
+    Float v = {};
+    std::memcpy(&v, from, static_cast<size_t>(n) * sizeof(float));
+    return v;
+  }
   static MSCT_INLINE void store(float* to, Float v) { std::memcpy(to, &v, sizeof(v)); }
   static MSCT_INLINE Float set(float value) { return Float{value, value, value, value}; }
 
@@ -33,6 +39,9 @@ struct Simd {
   static MSCT_INLINE Float subtract(Float a, Float b) { return a - b; }
   static MSCT_INLINE Float multiply(Float a, Float b) { return a * b; }
   static MSCT_INLINE Float divide(Float a, Float b) { return a / b; }
+  static MSCT_INLINE double sum(Float v) {
+    return (static_cast<double>(v[0]) + v[2]) + (static_cast<double>(v[1]) + v[3]);
+  }
   // The smaller of the two, b where either is NaN.
   static MSCT_INLINE Float minimum(Float a, Float b) {
     Float result;

@@ -42,12 +42,6 @@ ConvTanhProblem join_rows(ConvTanhProblem p) {
   return p;
 }
 
-// The number of parts of at most `limit` that `total` falls into, made equal.
-int64_t even_part(int64_t total, int64_t limit) {
-  if (total <= 0) return 1;
-  return ceil_div(total, ceil_div(total, std::clamp<int64_t>(limit, 1, total)));
-}
-
 Tiling make_tiling(const ConvTanhProblem& p, const K1Kernel& kernel, bool direct, int64_t threads) {
   const int64_t ci_group = p.ci / p.groups;
   const int64_t co_group = p.co / p.groups;
@@ -110,24 +104,28 @@ bool is_countable(const Plan& plan) {
 Plan make_plan(const DispatchOptions& options, const ConvTanhProblem& problem) {
   Plan plan = {};
   plan.problem = join_rows(problem);
-  const ConvTanhProblem& p = plan.problem;
-  plan.k1 = best_variant(k1_variants(), options.features);
-  plan.k2 = best_variant(k2_variants(), options.features);
-  plan.fusion = options.fusion == Fusion::kHalf ? Fusion::kHalf : Fusion::kTrue;
-  plan.threads = make_threads(p, options.threads);
-  if (p.n == 0 || p.co == 0 || p.ho == 0 || p.wo == 0) {
-    plan.tiling = {1, 1, 1, 1};
-    return plan;
-  }
-  if (!is_countable(plan)) {
-    plan.tiling = {1, 1, 1, 1};
-    plan.workspace_bytes = INT64_MAX;
-    return plan;
-  }
-  plan.direct = p.dtype == DType::kFloat32 && p.kh == 1 && p.kw == 1 && p.stride_w == 1 && p.x_strides[3] == 1;
-  plan.tiling = make_tiling(p, plan.k1->kernel, plan.direct, plan.threads);
-  plan.workspace_bytes = make_layout(plan).total;
+  plan.filter_group_stride = problem.co / problem.groups * problem.filter_strides[0];
+  finish_plan(options, &plan);
   return plan;
+}
+
+void finish_plan(const DispatchOptions& options, Plan* plan) {
+  const ConvTanhProblem& p = plan->problem;
+  plan->k1 = best_variant(k1_variants(), options.features);
+  plan->k2 = best_variant(k2_variants(), options.features);
+  plan->fusion = options.fusion == Fusion::kHalf ? Fusion::kHalf : Fusion::kTrue;
+  plan->threads = make_threads(p, options.threads);
+  plan->tiling = {1, 1, 1, 1};
+  plan->workspace_bytes = 0;
+  if (p.n == 0 || p.co == 0 || p.ho == 0 || p.wo == 0) return;
+  if (!is_countable(*plan)) {
+    plan->workspace_bytes = INT64_MAX;
+    return;
+  }
+  plan->direct = !plan->gated && p.dtype == DType::kFloat32 && p.kh == 1 && p.kw == 1 && p.stride_w == 1 &&
+                 p.x_strides[3] == 1;
+  plan->tiling = make_tiling(p, plan->k1->kernel, plan->direct, plan->threads);
+  plan->workspace_bytes = make_layout(*plan).total;
 }
 
 }  // namespace msct

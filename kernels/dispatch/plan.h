@@ -38,11 +38,19 @@ struct Plan {
   Fusion fusion;            // kHalf or kTrue
   Tiling tiling;
   int64_t direct;           // 1: K1 reads x in place wherever a block allows it, without packing
+  int64_t filter_group_stride;  // elements between the filters of neighbouring groups
+  // Set in the convolutions that the backward operator is made of.
+  int64_t linear;           // 1: K2 only rounds
+  int64_t gated;            // 1: x is gradY, multiplied by 1 - y * y while it is packed
+  int64_t gate_strides[4];  // of y
   int64_t threads;          // threads that take part, 1 for small problems
   int64_t workspace_bytes;  // what phase 2 needs; 0 for an empty output, INT64_MAX if beyond 2^60: not executable
 };
 
 Plan make_plan(const DispatchOptions& options, const ConvTanhProblem& problem);
+
+// Completes a plan that has its problem, filter_group_stride, linear and gate.
+void finish_plan(const DispatchOptions& options, Plan* plan);
 
 }  // namespace msct
 

@@ -1,0 +1,185 @@
+#include "kernels/cpu/execute_backward.h"
+
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+
+#include "kernels/cpu/execute.h"
+#include "kernels/cpu/layout.h"
+#include "kernels/cpu/registry.h"
+#include "kernels/cpu/thread_pool.h"
+
+namespace msct {
+
+namespace {
+
+template <typename Data>
+Data* element(Data* data, int64_t offset, DType dtype) {
+  using Byte = std::conditional_t<std::is_const_v<Data>, const char, char>;
+  return static_cast<Byte*>(data) + offset * size_of(dtype);
+}
+
+void clear_grad_x(const BackwardPlan& plan, void* grad_x) {
+  const ConvTanhProblem& p = plan.problem.forward;
+  const int64_t* strides = plan.problem.grad_x_strides;
+  const int64_t size = size_of(p.dtype);
+  parallel_for(p.n * p.ci, plan.threads, [&](int64_t task, int64_t) {
+    const int64_t plane = task / p.ci * strides[0] + task % p.ci * strides[1];
+    for (int64_t h = 0; h < p.hi; ++h) {
+      char* row = static_cast<char*>(element(grad_x, plane + h * strides[2], p.dtype));
+      if (strides[3] == 1) {
+        std::memset(row, 0, static_cast<size_t>(p.wi * size));
+      } else {
+        for (int64_t w = 0; w < p.wi; ++w) std::memset(row + w * strides[3] * size, 0, static_cast<size_t>(size));
+      }
+    }
+  });
+}
+
+class GradFilterRun {
+ public:
+  GradFilterRun(const BackwardPlan& plan, const BackwardTensors& tensors, char* base)
+      : problem_(plan.problem),
+        p_(plan.problem.forward),
+        plan_(plan.grad_filter),
+        tiling_(plan_.forward.tiling),
+        layout_(make_layout(plan_.forward)),
+        k1_(plan_.forward.k1->kernel),
+        tensors_(tensors),
+        base_(base) {}
+
+  void operator()() const {
+    write_k_offsets(plan_.forward, layout_, at<int64_t>(plan_.offsets), nullptr);
+    // Without gradFilter only the sums of dz are needed: one step, no columns.
+    const int64_t steps = problem_.wants_filter ? std::max<int64_t>(1, ceil_div(layout_.ci_group, tiling_.ci)) : 1;
+    const int64_t parts = p_.groups * layout_.co_blocks * steps;
+    parallel_for(parts * plan_.chunks, plan_.threads,
+                 [&](int64_t task, int64_t slot) { sum_chunk(task / parts, task % parts, steps, slot); });
+    parallel_for(p_.co, plan_.threads, [&](int64_t co, int64_t) { store_channel(co); });
+  }
+
+ private:
+  template <typename T>
+  T* at(int64_t offset) const {
+    return reinterpret_cast<T*>(base_ + offset);
+  }
+
+  int64_t row_size() const { return layout_.ci_group * layout_.taps; }  // of gradFilter, for one output channel
+
+  void sum_chunk(int64_t chunk, int64_t part, int64_t steps, int64_t slot) const {
+    const int64_t ci = part % steps * tiling_.ci;
+    const int64_t co = part / steps % layout_.co_blocks * tiling_.co;
+    const int64_t group = part / steps / layout_.co_blocks;
+    const int64_t channel = group * layout_.co_group + co;
+    const int64_t ci_count = problem_.wants_filter ? std::min(tiling_.ci, layout_.ci_group - ci) : 0;
+
+    GradFilterBlock block = {};
+    block.m = std::min(tiling_.co, layout_.co_group - co);
+    block.columns = ci_count * layout_.taps;
+    block.a = at<float>(plan_.scratch + slot * plan_.scratch_stride + plan_.scratch_dz);
+    block.a_row_stride = plan_.dz_row_stride;
+    block.a_m_stride = tiling_.rows * plan_.dz_row_stride;
+    block.b = at<float>(plan_.scratch + slot * plan_.scratch_stride);
+    block.b_offset = at<int64_t>(plan_.offsets);
+    block.b_row_stride = layout_.pitch;
+    block.sums = at<double>(plan_.sums) + (chunk * p_.co + channel) * row_size() + ci * layout_.taps;
+    block.sums_m_stride = row_size();
+    for (int64_t m = 0; m < block.m; ++m) std::fill_n(block.sums + m * row_size(), block.columns, 0.0);
+    if (problem_.wants_bias && ci == 0) {
+      block.bias_sums = at<double>(plan_.bias_sums) + chunk * p_.co + channel;
+      std::fill_n(block.bias_sums, block.m, 0.0);
+    }
+
+    const int64_t items = p_.n * layout_.row_blocks * layout_.col_blocks;
+    for (int64_t item = chunk * items / plan_.chunks; item < (chunk + 1) * items / plan_.chunks; ++item) {
+      const int64_t n = item / layout_.col_blocks / layout_.row_blocks;
+      const int64_t row = item / layout_.col_blocks % layout_.row_blocks * tiling_.rows;
+      const int64_t col = item % layout_.col_blocks * tiling_.cols;
+      block.rows = std::min(tiling_.rows, p_.ho - row);
+      block.length = std::min(tiling_.cols, p_.wo - col);
+      pack_dz(n, channel, row, col, block);
+      if (ci_count > 0) pack_x(n, group * layout_.ci_group + ci, ci_count, row, col, slot);
+      plan_.kernel->kernel.run(block);
+    }
+  }
+
+  void pack_dz(int64_t n, int64_t channel, int64_t row, int64_t col, const GradFilterBlock& block) const {
+    const int64_t* source = problem_.grad_y_strides;
+    const int64_t* gate = p_.y_strides;
+    K1Input input = {};
+    input.source = element(tensors_.grad_y, n * source[0] + channel * source[1], p_.dtype);
+    input.dtype = p_.dtype;
+    std::copy(source + 1, source + 4, input.strides);
+    input.ci = block.m;
+    input.hi = p_.ho;
+    // Whole vectors are read: zeros follow the block's last column, also where more columns of dz do.
+    input.wi = col + block.length;
+    input.top = row;
+    input.left = col;
+    input.h = input.w = {1, 1, 1, 1};
+    input.rows = block.rows;
+    input.pitch = plan_.dz_row_stride;
+    input.ci_stride = block.a_m_stride;
+    input.gate = element(tensors_.y, n * gate[0] + channel * gate[1], p_.dtype);
+    std::copy(gate + 1, gate + 4, input.gate_strides);
+    k1_.pack_input(input, const_cast<float*>(block.a));
+  }
+
+  void pack_x(int64_t n, int64_t channel, int64_t ci_count, int64_t row, int64_t col, int64_t slot) const {
+    const void* source = element(tensors_.x, n * p_.x_strides[0] + channel * p_.x_strides[1], p_.dtype);
+    const K1Input input = make_k1_input(plan_.forward, layout_, source, ci_count, row, col);
+    k1_.pack_input(input, at<float>(plan_.scratch + slot * plan_.scratch_stride));
+  }
+
+  // Adds up the chunks, in their order, and rounds.
+  void store_channel(int64_t co) const {
+    if (problem_.wants_filter) {
+      for (int64_t ci = 0; ci < layout_.ci_group; ++ci) {
+        for (int64_t kh = 0; kh < p_.kh; ++kh) {
+          const int64_t first = (ci * p_.kh + kh) * p_.kw;
+          const int64_t* strides = problem_.grad_filter_strides;
+          store(at<double>(plan_.sums) + co * row_size() + first, p_.co * row_size(), p_.kw, tensors_.grad_filter,
+                co * strides[0] + ci * strides[1] + kh * strides[2], strides[3]);
+        }
+      }
+    }
+    if (problem_.wants_bias) {
+      store(at<double>(plan_.bias_sums) + co, p_.co, 1, tensors_.grad_bias, co * problem_.grad_bias_stride, 0);
+    }
+  }
+
+  void store(const double* sums, int64_t chunk_stride, int64_t n, void* to, int64_t offset, int64_t step) const {
+    const auto round_to = plan_.forward.k2->kernel.plain_row[static_cast<int>(p_.dtype)];
+    for (int64_t i = 0; i < n; ++i) {
+      double sum = 0;
+      for (int64_t chunk = 0; chunk < plan_.chunks; ++chunk) sum += sums[chunk * chunk_stride + i];
+      alignas(64) float value[16] = {static_cast<float>(sum)};
+      round_to(value, element(to, offset + i * step, p_.dtype), 1);
+    }
+  }
+
+  const BackwardProblem& problem_;
+  const ConvTanhProblem& p_;
+  const GradFilterPlan& plan_;
+  const Tiling& tiling_;
+  const Layout layout_;
+  const K1Kernel& k1_;
+  const BackwardTensors& tensors_;
+  char* const base_;
+};
+
+}  // namespace
+
+void execute_backward(const BackwardPlan& plan, const BackwardTensors& tensors, void* workspace) {
+  const BackwardProblem& problem = plan.problem;
+  const DType dtype = problem.forward.dtype;
+  if (plan.clears_grad_x) clear_grad_x(plan, tensors.grad_x);
+  for (const GradInputPhase& phase : plan.grad_x) {
+    const ConvTanhTensors part = {tensors.grad_y, element(tensors.filter, phase.filter_offset, dtype), nullptr,
+                                  element(tensors.grad_x, phase.grad_x_offset, dtype)};
+    execute(phase.plan, part, workspace, tensors.y);
+  }
+  if (plan.grad_filter.kernel) GradFilterRun(plan, tensors, aligned(workspace))();
+}
+
+}  // namespace msct
