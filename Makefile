@@ -58,7 +58,7 @@ fuzz: $(STAMPS)/test  ## compare all variants on random problems for FUZZ_SECOND
 	@$(call native_tests,native-tests,,-R fuzz --timeout $$(($(FUZZ_SECONDS) + 300)))
 
 wheel: $(STAMPS)/dist  ## make the source archive and the portable wheel in dist/
-	@rm -rf build/dist build/lib.* build/bdist.* dist
+	@rm -rf build/dist build/lib.* build/bdist.* dist; mkdir -p build
 	@$(BIN)/python -m build --outdir build/dist . >build/wheel.log 2>&1 || { cat build/wheel.log; exit 1; }
 	@$(BIN)/auditwheel repair --wheel-dir dist build/dist/*.whl >build/wheel.log 2>&1 || { cat build/wheel.log; exit 1; }
 	@mv build/dist/*.tar.gz dist/

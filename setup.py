@@ -49,7 +49,8 @@ class BuildNative(build_ext):
 
     def run(self) -> None:
         check_compiler()
-        build = Path(self.build_temp).resolve() / "native"
+        # setuptools gives editable installs a temporary folder; a lasting one makes the next build short.
+        build = (ROOT / "build" if self.in_source_tree() else Path(self.build_temp).resolve()) / "native"
         prefix = self.prefix()
         for folder in INSTALLED:  # nothing stale may stay in the package
             shutil.rmtree(prefix / folder, ignore_errors=True)
@@ -61,9 +62,12 @@ class BuildNative(build_ext):
         run("build the native library", cmake, "--build", str(build))
         run("install the native library", cmake, "--install", str(build), "--strip")
 
+    def in_source_tree(self) -> bool:
+        return bool(self.inplace or self.editable_mode)
+
     def prefix(self) -> Path:
-        """The package folder to fill: the source tree's for an editable install."""
-        return (ROOT if self.inplace or self.editable_mode else Path(self.build_lib).resolve()) / PACKAGE
+        """The package folder to fill."""
+        return (ROOT if self.in_source_tree() else Path(self.build_lib).resolve()) / PACKAGE
 
     def get_outputs(self) -> list[str]:
         prefix = self.prefix()

@@ -33,7 +33,7 @@ int32_t check_dtypes(const Arguments& arguments) {
   return ACLNN_SUCCESS;
 }
 
-// As for aclnnConvolution, the format says which axis is which, so that ND is not enough but for the bias.
+// As for aclnnConvolution, the format says which axis is which, so that ACL_FORMAT_ND is not enough but for the bias.
 int32_t check_formats(const Arguments& arguments) {
   const aclFormat format = arguments.x->format;
   if (format != ACL_FORMAT_NCHW && format != ACL_FORMAT_NCL) {
@@ -80,8 +80,8 @@ int32_t check_shapes(const Arguments& arguments, View (&views)[kOperands]) {
   // A number of groups that makes no sense by itself is reported with the attributes.
   const int64_t groups = arguments.groups;
   if (groups >= 1 && x.shape[1] % groups == 0 && filter.shape[1] != x.shape[1] / groups) {
-    return invalid("filter.shape[1] must equal x.shape[1] / groups = %lld, got %lld",
-                   number(x.shape[1] / groups), number(filter.shape[1]));
+    return invalid("filter.shape[1] must equal x.shape[1] / groups = %lld, got %lld", number(x.shape[1] / groups),
+                   number(filter.shape[1]));
   }
   if (arguments.bias != nullptr && views[kBias].shape[0] != filter.shape[0]) {
     return invalid("bias.shape[0] must equal filter.shape[0] = %lld, got %lld", number(filter.shape[0]),
@@ -122,8 +122,8 @@ int32_t check_attributes(const Arguments& arguments, const View& x, const View& 
   const int64_t groups = arguments.groups;
   if (groups < 1) return invalid("groups must be >= 1, got %lld", number(groups));
   if (x.shape[1] % groups != 0 || filter.shape[0] % groups != 0) {
-    return invalid("groups must divide x.shape[1] = %lld and filter.shape[0] = %lld, got %lld",
-                   number(x.shape[1]), number(filter.shape[0]), number(groups));
+    return invalid("groups must divide x.shape[1] = %lld and filter.shape[0] = %lld, got %lld", number(x.shape[1]),
+                   number(filter.shape[0]), number(groups));
   }
   if (arguments.cube_math_type < 0 || arguments.cube_math_type > 3) {
     return invalid("cubeMathType must be from 0 to 3, got %lld", number(arguments.cube_math_type));
@@ -142,9 +142,7 @@ void fill_problem(const Arguments& arguments, const View (&views)[kOperands], Co
   const bool each_side = pads.size() == 2 * strides.size();
 
   *problem = {};
-  problem->dtype = x.dtype == ACL_FLOAT     ? DType::kFloat32
-                   : x.dtype == ACL_FLOAT16 ? DType::kFloat16
-                                            : DType::kBFloat16;
+  problem->dtype = x.dtype == ACL_FLOAT ? DType::kFloat32 : x.dtype == ACL_FLOAT16 ? DType::kFloat16 : DType::kBFloat16;
   problem->n = x.shape[0];
   problem->ci = x.shape[1];
   problem->hi = x.shape[2];

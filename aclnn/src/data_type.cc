@@ -40,8 +40,7 @@ size_t aclDataTypeSize(aclDataType dataType) {
 float aclFloat16ToFloat(aclFloat16 value) {
   const int exponent = (value >> 10) & 31;
   const int fraction = value & 1023;
-  const float magnitude =
-      exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(1024 + fraction, exponent - 25);
+  const float magnitude = exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(1024 + fraction, exponent - 25);
   return (value & 0x8000) != 0 ? -magnitude : magnitude;
 }
 

@@ -71,8 +71,7 @@ int32_t check_overlaps(const Executor& executor, const Addresses& addresses, con
   const Range scratch = {begin, begin + executor.plan->workspace_bytes};
   for (int i = 0; i < kOperands; ++i) {
     if (addresses.ranges[i].overlaps(scratch)) {
-      return fail(ACLNN_ERR_PARAM_INVALID, kFusedConvTanh, "workspace must not share memory with %s",
-                  kOperandNames[i]);
+      return fail(ACLNN_ERR_PARAM_INVALID, kFusedConvTanh, "workspace must not share memory with %s", kOperandNames[i]);
     }
   }
   return ACLNN_SUCCESS;

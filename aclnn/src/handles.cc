@@ -21,8 +21,7 @@ void after_fork_in_child() {
 }  // namespace
 
 std::mutex& library_mutex() {
-  [[maybe_unused]] static const int registered =
-      pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+  [[maybe_unused]] static const int registered = pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
   return mutex;
 }
 

@@ -56,9 +56,12 @@ std::string parse_num_threads(const std::string& value, DispatchOptions* options
 
 std::string parse(Option option, const std::string& value, DispatchOptions* options) {
   switch (option) {
-    case kMaxIsa: return parse_max_isa(value, options);
-    case kFusion: return parse_fusion(value, options);
-    default: return parse_num_threads(value, options);
+    case kMaxIsa:
+      return parse_max_isa(value, options);
+    case kFusion:
+      return parse_fusion(value, options);
+    default:
+      return parse_num_threads(value, options);
   }
 }
 
@@ -133,8 +136,8 @@ aclnnStatus msctSetOption(const char* name, const char* value) {
       msct::DispatchOptions ignored = state.parsed;
       const std::string expected = msct::parse(static_cast<msct::Option>(option), value, &ignored);
       if (!expected.empty()) {
-        return msct::fail(ACLNN_ERR_PARAM_INVALID, "msctSetOption", "%s must be %s, got \"%s\"", name,
-                          expected.c_str(), value);
+        return msct::fail(ACLNN_ERR_PARAM_INVALID, "msctSetOption", "%s must be %s, got \"%s\"", name, expected.c_str(),
+                          value);
       }
       state.values[option] = value;
     }

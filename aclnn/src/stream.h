@@ -52,7 +52,7 @@ class Stream {
   std::condition_variable work_ends_;
   std::deque<Task> queue_;
   uint64_t queued_ = 0;  // tasks ever queued
-  uint64_t ended_ = 0;   // of these, the ones that ended
+  uint64_t ended_ = 0;  // of these, the ones that ended
   bool stopping_ = false;
   int32_t failure_ = 0;
   std::string failure_message_;
@@ -67,7 +67,7 @@ class Recording {
   void complete();
   bool is_complete();
   bool wait(int32_t timeout);  // false if it takes longer
-  Clock::time_point time();    // of completion
+  Clock::time_point time();  // of completion
 
  private:
   std::mutex mutex_;

@@ -15,37 +15,44 @@ std::string text_of(const std::vector<int64_t>& values) {
   return text + "]";
 }
 
-std::string text_of(aclDataType dtype) {
-  switch (dtype) {
-    case ACL_FLOAT: return "ACL_FLOAT";
-    case ACL_FLOAT16: return "ACL_FLOAT16";
-    case ACL_BF16: return "ACL_BF16";
-    case ACL_DOUBLE: return "ACL_DOUBLE";
-    case ACL_BOOL: return "ACL_BOOL";
-    case ACL_INT8: return "ACL_INT8";
-    case ACL_UINT8: return "ACL_UINT8";
-    case ACL_INT16: return "ACL_INT16";
-    case ACL_INT32: return "ACL_INT32";
-    case ACL_INT64: return "ACL_INT64";
-    case ACL_DT_UNDEFINED: return "ACL_DT_UNDEFINED";
-    default: return std::to_string(static_cast<int>(dtype));
-  }
-}
-
-std::string text_of(aclFormat format) {
-  switch (format) {
-    case ACL_FORMAT_NCHW: return "ACL_FORMAT_NCHW";
-    case ACL_FORMAT_NHWC: return "ACL_FORMAT_NHWC";
-    case ACL_FORMAT_ND: return "ACL_FORMAT_ND";
-    case ACL_FORMAT_NCL: return "ACL_FORMAT_NCL";
-    case ACL_FORMAT_NCDHW: return "ACL_FORMAT_NCDHW";
-    case ACL_FORMAT_NC1HWC0: return "ACL_FORMAT_NC1HWC0";
-    case ACL_FORMAT_UNDEFINED: return "ACL_FORMAT_UNDEFINED";
-    default: return std::to_string(static_cast<int>(format));
-  }
-}
-
 namespace {
+
+struct Name {
+  int value;
+  const char* text;
+};
+
+constexpr Name kDataTypes[] = {
+    {ACL_FLOAT, "ACL_FLOAT"},
+    {ACL_FLOAT16, "ACL_FLOAT16"},
+    {ACL_BF16, "ACL_BF16"},
+    {ACL_DOUBLE, "ACL_DOUBLE"},
+    {ACL_BOOL, "ACL_BOOL"},
+    {ACL_INT8, "ACL_INT8"},
+    {ACL_UINT8, "ACL_UINT8"},
+    {ACL_INT16, "ACL_INT16"},
+    {ACL_INT32, "ACL_INT32"},
+    {ACL_INT64, "ACL_INT64"},
+    {ACL_DT_UNDEFINED, "ACL_DT_UNDEFINED"},
+};
+
+constexpr Name kFormats[] = {
+    {ACL_FORMAT_NCHW, "ACL_FORMAT_NCHW"},
+    {ACL_FORMAT_NHWC, "ACL_FORMAT_NHWC"},
+    {ACL_FORMAT_ND, "ACL_FORMAT_ND"},
+    {ACL_FORMAT_NCL, "ACL_FORMAT_NCL"},
+    {ACL_FORMAT_NCDHW, "ACL_FORMAT_NCDHW"},
+    {ACL_FORMAT_NC1HWC0, "ACL_FORMAT_NC1HWC0"},
+    {ACL_FORMAT_UNDEFINED, "ACL_FORMAT_UNDEFINED"},
+};
+
+template <size_t count>
+std::string name_of(const Name (&names)[count], int value) {
+  for (const Name& name : names) {
+    if (name.value == value) return name.text;
+  }
+  return std::to_string(value);
+}
 
 // Row-major strides. A product beyond int64_t becomes INT64_MAX: the operator refuses such a shape, or it is empty and
 // nothing is ever read.
@@ -92,6 +99,11 @@ aclnnStatus array_size(const char* function, const Array* array, uint64_t* size)
 }
 
 }  // namespace
+
+std::string text_of(aclDataType dtype) { return name_of(kDataTypes, dtype); }
+
+std::string text_of(aclFormat format) { return name_of(kFormats, format); }
+
 }  // namespace msct
 
 using msct::check_not_null;
@@ -133,9 +145,8 @@ aclnnStatus aclDestroyTensor(const aclTensor* tensor) {
 }
 
 aclnnStatus aclGetViewShape(const aclTensor* tensor, int64_t** viewDims, uint64_t* viewDimsNum) {
-  if (int32_t status =
-          check_not_null(ACLNN_ERR_PARAM_NULLPTR, __func__,
-                         {{"tensor", tensor}, {"viewDims", viewDims}, {"viewDimsNum", viewDimsNum}})) {
+  if (int32_t status = check_not_null(ACLNN_ERR_PARAM_NULLPTR, __func__,
+                                      {{"tensor", tensor}, {"viewDims", viewDims}, {"viewDimsNum", viewDimsNum}})) {
     return status;
   }
   return msct::copy_out(__func__, tensor->shape, viewDims, viewDimsNum);
@@ -160,8 +171,7 @@ aclnnStatus aclGetViewStrides(const aclTensor* tensor, int64_t** stridesValue, u
 }
 
 aclnnStatus aclGetViewOffset(const aclTensor* tensor, int64_t* offset) {
-  if (int32_t status =
-          check_not_null(ACLNN_ERR_PARAM_NULLPTR, __func__, {{"tensor", tensor}, {"offset", offset}})) {
+  if (int32_t status = check_not_null(ACLNN_ERR_PARAM_NULLPTR, __func__, {{"tensor", tensor}, {"offset", offset}})) {
     return status;
   }
   *offset = tensor->offset;
@@ -169,8 +179,7 @@ aclnnStatus aclGetViewOffset(const aclTensor* tensor, int64_t* offset) {
 }
 
 aclnnStatus aclGetFormat(const aclTensor* tensor, aclFormat* format) {
-  if (int32_t status =
-          check_not_null(ACLNN_ERR_PARAM_NULLPTR, __func__, {{"tensor", tensor}, {"format", format}})) {
+  if (int32_t status = check_not_null(ACLNN_ERR_PARAM_NULLPTR, __func__, {{"tensor", tensor}, {"format", format}})) {
     return status;
   }
   *format = tensor->format;

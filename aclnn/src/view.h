@@ -17,10 +17,10 @@ struct View {
   aclDataType dtype;
   int64_t shape[4];
   int64_t strides[4];  // elements
-  int64_t offset;      // elements
-  int64_t count;       // elements
-  int64_t span;        // elements from the first to the last one, both counted; 0 if empty
-  bool has_gaps;       // the span has elements that are not the view's
+  int64_t offset;  // elements
+  int64_t count;  // elements
+  int64_t span;  // elements from the first to the last one, both counted; 0 if empty
+  bool has_gaps;  // the span has elements that are not the view's
 };
 
 bool operator==(const View& a, const View& b);

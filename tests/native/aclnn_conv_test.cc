@@ -185,9 +185,10 @@ TEST(strides_beyond_32_bits) {
   const TensorPointer ty = make(shape, y_strides, 32, {places}, memory);
   uint64_t size = 0;
   aclOpExecutor* executor = nullptr;
-  CHECK_EQ(aclnnFusedConvTanhGetWorkspaceSize(tx.get(), tf.get(), nullptr, array_of({1, 1}).get(), array_of({0, 0}).get(),
-                                              array_of({1, 1}).get(), 3, 0, ty.get(), &size, &executor),
-           ACLNN_SUCCESS);
+  CHECK_EQ(
+      aclnnFusedConvTanhGetWorkspaceSize(tx.get(), tf.get(), nullptr, array_of({1, 1}).get(), array_of({0, 0}).get(),
+                                         array_of({1, 1}).get(), 3, 0, ty.get(), &size, &executor),
+      ACLNN_SUCCESS);
   std::vector<unsigned char> workspace(size);
   CHECK_EQ(aclnnFusedConvTanh(workspace.data(), size, executor, nullptr), ACLNN_SUCCESS);
   for (int64_t c = 0; c < 3; ++c) {

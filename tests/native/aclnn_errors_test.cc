@@ -46,8 +46,8 @@ const Refusal kRefusals[] = {
     // dtype
     {"x.dtype must be ACL_FLOAT, ACL_FLOAT16 or ACL_BF16, got ACL_DOUBLE",
      [](Call* call) { call->x.dtype = call->filter.dtype = call->bias->dtype = call->y.dtype = ACL_DOUBLE; }},
-    {"x.dtype must be ACL_FLOAT, ACL_FLOAT16 or ACL_BF16, got 99",
-     [](Call* call) { call->x.dtype = static_cast<aclDataType>(99); }},
+    {"x.dtype must be ACL_FLOAT, ACL_FLOAT16 or ACL_BF16, got 63",
+     [](Call* call) { call->x.dtype = static_cast<aclDataType>(63); }},
     {"filter.dtype must be x.dtype = ACL_FLOAT, got ACL_FLOAT16", [](Call* call) { call->filter.dtype = ACL_FLOAT16; }},
     {"bias.dtype must be x.dtype = ACL_FLOAT, got ACL_BF16", [](Call* call) { call->bias->dtype = ACL_BF16; }},
     {"y.dtype must be x.dtype = ACL_FLOAT, got ACL_INT32", [](Call* call) { call->y.dtype = ACL_INT32; }},
@@ -58,7 +58,8 @@ const Refusal kRefusals[] = {
      [](Call* call) { call->x.format = call->filter.format = call->y.format = ACL_FORMAT_ND; }},
     {"filter.format must be x.format = ACL_FORMAT_NCHW, got ACL_FORMAT_NCL",
      [](Call* call) { call->filter.format = ACL_FORMAT_NCL; }},
-    {"y.format must be x.format = ACL_FORMAT_NCHW, got ACL_FORMAT_ND", [](Call* call) { call->y.format = ACL_FORMAT_ND; }},
+    {"y.format must be x.format = ACL_FORMAT_NCHW, got ACL_FORMAT_ND",
+     [](Call* call) { call->y.format = ACL_FORMAT_ND; }},
     {"bias.format must be ACL_FORMAT_ND, ACL_FORMAT_NCHW or ACL_FORMAT_NCL, got ACL_FORMAT_NC1HWC0",
      [](Call* call) { call->bias->format = ACL_FORMAT_NC1HWC0; }},
     // shape: ranks
@@ -98,7 +99,8 @@ const Refusal kRefusals[] = {
     // attributes
     {"strides must be [h, w] for NCHW, got [1]", [](Call* call) { call->strides = {1}; }},
     {"strides must be [h, w] for NCHW, got []", [](Call* call) { call->strides = {}; }},
-    {"pads must be [top, bottom, left, right] or [h, w] for NCHW, got [0, 0, 0]", [](Call* call) { call->pads = {0, 0, 0}; }},
+    {"pads must be [top, bottom, left, right] or [h, w] for NCHW, got [0, 0, 0]",
+     [](Call* call) { call->pads = {0, 0, 0}; }},
     {"dilations must be [h, w] for NCHW, got [1, 1, 1, 1]", [](Call* call) { call->dilations = {1, 1, 1, 1}; }},
     {"strides must be from 1 to 2147483647, got [1, 0]", [](Call* call) { call->strides = {1, 0}; }},
     {"strides must be from 1 to 2147483647, got [2147483648, 1]", [](Call* call) { call->strides = {2147483648, 1}; }},
@@ -132,10 +134,12 @@ const Refusal kRefusals[] = {
      }},
     {"y.shape must be [2, 6, 4, 4], got [2, 6, 4, 5]", [](Call* call) { set_shape(&call->y, {2, 6, 4, 5}); }},
     {"y.shape must be [2, 6, 4, 4], got [2, 4, 4, 4]", [](Call* call) { set_shape(&call->y, {2, 4, 4, 4}); }},
-    {"y must not repeat elements: each stride must pass what smaller ones reach, got shape [2, 6, 4, 4] and strides [0, "
+    {"y must not repeat elements: each stride must pass what smaller ones reach, got shape [2, 6, 4, 4] and strides "
+     "[0, "
      "16, 4, 1]",
      [](Call* call) { call->y.strides[0] = 0; }},
-    {"y must not repeat elements: each stride must pass what smaller ones reach, got shape [2, 6, 4, 4] and strides [96, "
+    {"y must not repeat elements: each stride must pass what smaller ones reach, got shape [2, 6, 4, 4] and strides "
+     "[96, "
      "16, 3, 1]",
      [](Call* call) { call->y.strides[2] = 3; }},
     {"x, filter and y must need fewer than 2^63 products, got filter.shape [1, 1, 1, 33554432] and y.shape [1, 1, "
@@ -192,7 +196,8 @@ struct Planned {
     CHECK_EQ(call.phase1(&size, &executor), ACLNN_SUCCESS);
     call.workspace.resize(size + 64);
   }
-  void check_refused(void* workspace, uint64_t given, aclrtStream stream, aclnnStatus code, const std::string& message) {
+  void check_refused(void* workspace, uint64_t given, aclrtStream stream, aclnnStatus code,
+                     const std::string& message) {
     const std::vector<unsigned char> before = call.y.bytes;
     CHECK_EQ(aclnnFusedConvTanh(workspace, given, executor, stream), code);
     CHECK_EQ(recent_message(), "aclnnFusedConvTanh: " + message);
@@ -344,13 +349,12 @@ TEST(data_between_the_elements_of_y_is_fine) {
                                          storage.data(), 1, buffer.data()));
   };
   const TensorPointer x = half(0), y = half(36);
-  const TensorPointer f(aclCreateTensor(filter.data(), 4, ACL_FLOAT, ones.data(), 0, ACL_FORMAT_NCHW, filter.data(), 4,
-                                        taps));
+  const TensorPointer f(
+      aclCreateTensor(filter.data(), 4, ACL_FLOAT, ones.data(), 0, ACL_FORMAT_NCHW, filter.data(), 4, taps));
   uint64_t size = 0;
   aclOpExecutor* executor = nullptr;
-  CHECK_EQ(aclnnFusedConvTanhGetWorkspaceSize(x.get(), f.get(), nullptr, array_of({1, 1}).get(),
-                                              array_of({0, 0}).get(), array_of({1, 1}).get(), 4, 0, y.get(), &size,
-                                              &executor),
+  CHECK_EQ(aclnnFusedConvTanhGetWorkspaceSize(x.get(), f.get(), nullptr, array_of({1, 1}).get(), array_of({0, 0}).get(),
+                                              array_of({1, 1}).get(), 4, 0, y.get(), &size, &executor),
            ACLNN_SUCCESS);
   std::vector<unsigned char> workspace(size);
   CHECK_EQ(aclnnFusedConvTanh(workspace.data(), size, executor, nullptr), ACLNN_SUCCESS);

@@ -72,7 +72,8 @@ TEST(lists_of_variants) {
   const msctInfo got = info();
   CHECK_EQ(std::string(got.detected), std::string(got.allowed));
   std::string built;
-  for (const msct::K1Variant& variant : msct::k1_variants()) built += (built.empty() ? "" : ",") + std::string(variant.name);
+  for (const msct::K1Variant& variant : msct::k1_variants())
+    built += (built.empty() ? "" : ",") + std::string(variant.name);
   CHECK_EQ(std::string(got.built), built);
   CHECK(std::string(got.detected).find("portable") != std::string::npos);
   CHECK(std::string(got.compiler).size() > 4);
@@ -181,14 +182,14 @@ TEST(explaining_makes_the_checks_of_phase1) {
   const TensorPointer x = call.x.make(), filter = call.filter.make(), y = call.y.make();
   const auto two = array_of({1, 1});
   msctPlan plan;
-  CHECK_EQ(msctExplainFusedConvTanh(x.get(), filter.get(), nullptr, two.get(), two.get(), two.get(), 3, 0, y.get(),
-                                    &plan),
-           ACLNN_ERR_PARAM_INVALID);
+  CHECK_EQ(
+      msctExplainFusedConvTanh(x.get(), filter.get(), nullptr, two.get(), two.get(), two.get(), 3, 0, y.get(), &plan),
+      ACLNN_ERR_PARAM_INVALID);
   CHECK(recent_message().find("aclnnFusedConvTanh: groups must divide") == 0);
-  CHECK_EQ(msctExplainFusedConvTanh(x.get(), filter.get(), nullptr, two.get(), two.get(), two.get(), 2, 0, y.get(),
-                                    nullptr),
-           ACLNN_ERR_PARAM_NULLPTR);
-  CHECK_EQ(msctExplainFusedConvTanh(nullptr, filter.get(), nullptr, two.get(), two.get(), two.get(), 2, 0, y.get(),
-                                    &plan),
-           ACLNN_ERR_PARAM_NULLPTR);
+  CHECK_EQ(
+      msctExplainFusedConvTanh(x.get(), filter.get(), nullptr, two.get(), two.get(), two.get(), 2, 0, y.get(), nullptr),
+      ACLNN_ERR_PARAM_NULLPTR);
+  CHECK_EQ(
+      msctExplainFusedConvTanh(nullptr, filter.get(), nullptr, two.get(), two.get(), two.get(), 2, 0, y.get(), &plan),
+      ACLNN_ERR_PARAM_NULLPTR);
 }

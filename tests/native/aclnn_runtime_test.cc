@@ -10,7 +10,8 @@ using namespace msct_test;
 
 TEST(start_and_end) {
   CHECK_EQ(aclInit("/no/such/file.json"), ACL_ERROR_INVALID_FILE);
-  CHECK_EQ(recent_message(), "aclInit: configPath must be null, \"\" or a file that can be read, got /no/such/file.json");
+  CHECK_EQ(recent_message(),
+           "aclInit: configPath must be null, \"\" or a file that can be read, got /no/such/file.json");
   CHECK_EQ(aclInit(nullptr), ACL_SUCCESS);
   CHECK_EQ(aclInit(""), ACL_ERROR_REPEAT_INITIALIZE);
   CHECK_EQ(aclFinalize(), ACL_SUCCESS);
@@ -38,7 +39,8 @@ TEST(one_device) {
   std::thread([] {  // a device is a thread's own
     int32_t none;
     CHECK_EQ(aclrtGetDevice(&none), ACL_ERROR_RT_CONTEXT_NULL);
-  }).join();
+  })
+      .join();
   aclrtRunMode mode = ACL_DEVICE;
   CHECK_EQ(aclrtGetRunMode(&mode), ACL_SUCCESS);
   CHECK_EQ(mode, ACL_HOST);
@@ -126,8 +128,9 @@ TEST(asynchronous_copies_from_foreign_memory_are_done_at_once) {
     std::vector<char> foreign(64, letter);
     CHECK_EQ(aclrtMemcpyAsync(device, 64, foreign.data(), 64, ACL_MEMCPY_HOST_TO_DEVICE, stream), ACL_SUCCESS);
     foreign.assign(64, '!');
-    CHECK_EQ(aclrtMemcpyAsync(foreign.data(), 64, static_cast<char*>(device) + 1, 63, ACL_MEMCPY_DEVICE_TO_HOST, stream),
-             ACL_SUCCESS);
+    CHECK_EQ(
+        aclrtMemcpyAsync(foreign.data(), 64, static_cast<char*>(device) + 1, 63, ACL_MEMCPY_DEVICE_TO_HOST, stream),
+        ACL_SUCCESS);
     CHECK_EQ(foreign[62], letter);
     CHECK_EQ(foreign[63], '!');
   }
@@ -138,8 +141,8 @@ TEST(asynchronous_copies_from_foreign_memory_are_done_at_once) {
 TEST(what_a_tensor_was_made_of) {
   const Ints shape = {2, 3, 4}, strides = {24, 8, 2}, storage = {60};
   float data = 0, other = 0;
-  aclTensor* tensor = aclCreateTensor(shape.data(), 3, ACL_BF16, strides.data(), 5, ACL_FORMAT_NCL, storage.data(), 1,
-                                      &data);
+  aclTensor* tensor =
+      aclCreateTensor(shape.data(), 3, ACL_BF16, strides.data(), 5, ACL_FORMAT_NCL, storage.data(), 1, &data);
   int64_t* values = nullptr;
   uint64_t count = 0;
   CHECK_EQ(aclGetViewShape(tensor, &values, &count), ACLNN_SUCCESS);
@@ -166,10 +169,10 @@ TEST(what_a_tensor_was_made_of) {
   CHECK_EQ(aclSetRawTensorAddr(tensor, &other), ACLNN_SUCCESS);
   CHECK_EQ(aclGetRawTensorAddr(tensor, &address), ACLNN_SUCCESS);
   CHECK(address == &other);
-  for (aclnnStatus status : {aclGetViewShape(nullptr, &values, &count), aclGetViewStrides(tensor, nullptr, &count),
-                             aclGetStorageShape(tensor, &values, nullptr), aclGetViewOffset(tensor, nullptr),
-                             aclGetFormat(nullptr, &format), aclGetDataType(tensor, nullptr),
-                             aclGetRawTensorAddr(tensor, nullptr), aclSetRawTensorAddr(nullptr, &data)}) {
+  for (aclnnStatus status :
+       {aclGetViewShape(nullptr, &values, &count), aclGetViewStrides(tensor, nullptr, &count),
+        aclGetStorageShape(tensor, &values, nullptr), aclGetViewOffset(tensor, nullptr), aclGetFormat(nullptr, &format),
+        aclGetDataType(tensor, nullptr), aclGetRawTensorAddr(tensor, nullptr), aclSetRawTensorAddr(nullptr, &data)}) {
     CHECK_EQ(status, ACLNN_ERR_PARAM_NULLPTR);
   }
   CHECK_EQ(aclDestroyTensor(tensor), ACLNN_SUCCESS);
@@ -178,7 +181,8 @@ TEST(what_a_tensor_was_made_of) {
 
 TEST(tensors_without_strides_are_contiguous) {
   const Ints shape = {2, 0, 4, 5};
-  aclTensor* tensor = aclCreateTensor(shape.data(), 4, ACL_FLOAT, nullptr, 0, ACL_FORMAT_NCHW, shape.data(), 4, nullptr);
+  aclTensor* tensor =
+      aclCreateTensor(shape.data(), 4, ACL_FLOAT, nullptr, 0, ACL_FORMAT_NCHW, shape.data(), 4, nullptr);
   int64_t* values = nullptr;
   uint64_t count = 0;
   CHECK_EQ(aclGetViewStrides(tensor, &values, &count), ACLNN_SUCCESS);
@@ -228,10 +232,11 @@ TEST(arrays) {
 
 TEST(sizes_of_data_types) {
   const std::pair<aclDataType, size_t> sizes[] = {
-      {ACL_DT_UNDEFINED, 0}, {ACL_STRING, 0}, {ACL_INT4, 1},   {ACL_UINT1, 1},     {ACL_BOOL, 1},       {ACL_INT8, 1},
-      {ACL_UINT8, 1},        {ACL_BF16, 2},   {ACL_FLOAT16, 2}, {ACL_INT16, 2},    {ACL_UINT16, 2},     {ACL_FLOAT, 4},
-      {ACL_INT32, 4},        {ACL_UINT32, 4}, {ACL_INT64, 8},  {ACL_UINT64, 8},    {ACL_DOUBLE, 8},     {ACL_COMPLEX64, 8},
-      {ACL_COMPLEX128, 16},  {ACL_COMPLEX32, 4}, {ACL_FLOAT8_E5M2, 1}};
+      {ACL_DT_UNDEFINED, 0}, {ACL_STRING, 0}, {ACL_INT4, 1},      {ACL_UINT1, 1},       {ACL_BOOL, 1},
+      {ACL_INT8, 1},         {ACL_UINT8, 1},  {ACL_BF16, 2},      {ACL_FLOAT16, 2},     {ACL_INT16, 2},
+      {ACL_UINT16, 2},       {ACL_FLOAT, 4},  {ACL_INT32, 4},     {ACL_UINT32, 4},      {ACL_INT64, 8},
+      {ACL_UINT64, 8},       {ACL_DOUBLE, 8}, {ACL_COMPLEX64, 8}, {ACL_COMPLEX128, 16}, {ACL_COMPLEX32, 4},
+      {ACL_FLOAT8_E5M2, 1}};
   for (const auto& [dtype, size] : sizes) CHECK_EQ(aclDataTypeSize(dtype), size);
 }
 

@@ -205,7 +205,8 @@ inline void check_result(const Call& call, const Tensor& before) {
                 const int64_t ix = ox * stride_w + kw * dilation_w - pad_left;
                 if (iy < 0 || iy >= size(x, 2) || ix < 0 || ix >= size(x, 3)) continue;
                 const int64_t channel = co / co_per_group * ci_per_group + ci;
-                const double term = x.load(place_of(x, n, channel, iy, ix)) * filter.load(place_of(filter, co, ci, kh, kw));
+                const double term =
+                    x.load(place_of(x, n, channel, iy, ix)) * filter.load(place_of(filter, co, ci, kh, kw));
                 sum += term;
                 magnitude += std::fabs(term);
                 ++terms;

@@ -98,16 +98,15 @@ inline int run(int argc, char** argv) {
 
 }  // namespace msct_test
 
-#define TEST(name)                                                                     \
-  static void test_##name();                                                           \
+#define TEST(name)                                                                      \
+  static void test_##name();                                                            \
   [[maybe_unused]] static const bool added_##name = msct_test::add(#name, test_##name); \
   static void test_##name()
-#define CHECK(condition) \
-  ((condition) ? void() : msct_test::fail(__FILE__, __LINE__, "CHECK(" #condition ") failed"))
+#define CHECK(condition) ((condition) ? void() : msct_test::fail(__FILE__, __LINE__, "CHECK(" #condition ") failed"))
 #define CHECK_EQ(got, expected) msct_test::check_eq(__FILE__, __LINE__, #got, got, expected)
-#define CHECK_NEAR(got, expected, tolerance) \
-  msct_test::check_near(__FILE__, __LINE__, #got, got, expected, tolerance)
-#define SKIP(reason) throw msct_test::Skipped{reason}
+#define CHECK_NEAR(got, expected, tolerance) msct_test::check_near(__FILE__, __LINE__, #got, got, expected, tolerance)
+#define SKIP(reason) \
+  throw msct_test::Skipped { reason }
 
 int main(int argc, char** argv) { return msct_test::run(argc, argv); }
 

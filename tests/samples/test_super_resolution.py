@@ -200,6 +200,16 @@ def test_detail_box_is_where_bicubic_loses_most():
     assert 0 <= top < bottom <= 100
 
 
+@pytest.mark.parametrize("size", [(16, 16), (16, 400), (400, 16), (16, 20_000), (1300, 900)])
+def test_captions_have_room_and_panels_fit(size):
+    panels = [(f"a caption of some length, {index}", Image.new("RGB", size)) for index in range(4)]
+    sheet = np.asarray(figure.compose(panels, (2, 2, 10, 10)).convert("L"))
+    column = (sheet.shape[1] - figure.GAP) // 4
+    letters = 2  # may lean out of their boxes a little
+    gaps = [slice(index * column, index * column + figure.GAP - letters) for index in range(5)]
+    assert all(np.all(sheet[:, gap] == 255) for gap in gaps)
+
+
 # The command line
 
 

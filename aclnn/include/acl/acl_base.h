@@ -21,7 +21,7 @@ extern "C" {
 #endif
 
 typedef int aclError;
-typedef uint16_t aclFloat16;  /* the bits of an IEEE 754 binary16 number */
+typedef uint16_t aclFloat16;  // the bits of an IEEE 754 binary16 number
 typedef void *aclrtStream;
 typedef void *aclrtEvent;
 typedef void *aclrtContext;

@@ -9,7 +9,7 @@ extern "C" {
 #endif
 
 /* Optional, as in CANN. configPath: as for aclInit. May be repeated. */
-ACL_FUNC_VISIBILITY aclnnStatus aclnnInit(const char *configPath);
+ACL_FUNC_VISIBILITY aclnnStatus aclnnInit(const char* configPath);
 ACL_FUNC_VISIBILITY aclnnStatus aclnnFinalize(void);
 
 #ifdef __cplusplus

@@ -29,19 +29,23 @@ extern "C" {
  *   y             [N, Cout, Ho, Wo] or [N, Cout, Lo], Ho = (H + top + bottom - dilation * (Kh - 1) - 1) / stride + 1
  *
  * All tensors share one dtype: ACL_FLOAT, ACL_FLOAT16 or ACL_BF16; sums and tanh are computed in float32 and rounded
- * once. Any strides and offsets are accepted; inputs may repeat elements (stride 0), y may not. N = 0 and other empty
- * outputs are accepted. Tensors and arrays may be destroyed after phase 1; the data must live until phase 2 has run.
+ * once. x, filter and y share one format, ACL_FORMAT_NCHW or ACL_FORMAT_NCL; the bias may also be ACL_FORMAT_ND.
+ *
+ * Any strides >= 0 and offsets are accepted as long as the view lies inside its storageDims; inputs may repeat elements
+ * (stride 0), y may not. The padded input must hold the dilated kernel. N = 0, Cout = 0 and other outputs without
+ * elements are accepted; x and filter may be empty only if y is. Tensors and arrays may be destroyed after phase 1; the
+ * data must live until phase 2 has run, and need not be there before phase 2.
  *
  * Returns ACLNN_SUCCESS; ACLNN_ERR_PARAM_NULLPTR (161001) for a null x, filter, strides, pads, dilations, y,
  * workspaceSize or executor; ACLNN_ERR_PARAM_INVALID (161002) for anything else that is wrong. aclGetRecentErrMsg()
- * names the argument, what was expected and what came.
+ * names the argument, what was expected and what came. Checks come in the order of the aclnn operators: null pointers,
+ * dtypes, formats, shapes, attributes, y's shape, empty tensors. After a failure *workspaceSize and *executor are as
+ * they were.
  */
-__attribute__((visibility("default")))
-aclnnStatus aclnnFusedConvTanhGetWorkspaceSize(const aclTensor *x, const aclTensor *filter,
-                                               const aclTensor *biasOptional, const aclIntArray *strides,
-                                               const aclIntArray *pads, const aclIntArray *dilations, int64_t groups,
-                                               int64_t cubeMathType, aclTensor *y, uint64_t *workspaceSize,
-                                               aclOpExecutor **executor);
+__attribute__((visibility("default"))) aclnnStatus aclnnFusedConvTanhGetWorkspaceSize(
+    const aclTensor *x, const aclTensor *filter, const aclTensor *biasOptional, const aclIntArray *strides,
+    const aclIntArray *pads, const aclIntArray *dilations, int64_t groups, int64_t cubeMathType, aclTensor *y,
+    uint64_t *workspaceSize, aclOpExecutor **executor);
 
 /*
  * Phase 2: launches on the stream and frees the executor, unless aclSetAclOpExecutorRepeatable was called on it.
@@ -49,11 +53,17 @@ aclnnStatus aclnnFusedConvTanhGetWorkspaceSize(const aclTensor *x, const aclTens
  *   workspace      at least the size that phase 1 returned; null only if that is 0
  *   stream         work is queued on it; null runs the operator before returning
  *
+ * Data must be aligned to its elements (2 or 4 bytes). y must not share memory with the inputs or the workspace: this is
+ * refused where it is certain, that is, for views without gaps.
+ *
  * Returns ACLNN_SUCCESS; ACLNN_ERR_INNER_NULLPTR (561103) for a null executor; ACLNN_ERR_PARAM_NULLPTR for a null
- * workspace where one is needed; ACLNN_ERR_PARAM_INVALID for one that is too small or an executor that is not alive.
+ * workspace where one is needed, or null data; ACLNN_ERR_PARAM_INVALID for a workspace that is too small, shared memory,
+ * data that is not aligned, or an executor that is not alive; ACLNN_ERR_RUNTIME_ERROR (361001) for a stream that is not
+ * alive. A refused launch leaves the executor alive. A failure while the work runs on a stream is returned by
+ * aclrtSynchronizeStream.
  */
-__attribute__((visibility("default")))
-aclnnStatus aclnnFusedConvTanh(void *workspace, uint64_t workspaceSize, aclOpExecutor *executor, aclrtStream stream);
+__attribute__((visibility("default"))) aclnnStatus aclnnFusedConvTanh(void *workspace, uint64_t workspaceSize,
+                                                                      aclOpExecutor *executor, aclrtStream stream);
 
 #ifdef __cplusplus
 }

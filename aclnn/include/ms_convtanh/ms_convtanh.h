@@ -1,4 +1,4 @@
-/* What ms_convtanh offers beyond CANN's interface: version, CPU features, options, and the plan of a problem as data. */
+// What ms_convtanh offers beyond CANN's interface: version, CPU features, options, and the plan of a problem as data.
 #ifndef MS_CONVTANH_MS_CONVTANH_H_
 #define MS_CONVTANH_MS_CONVTANH_H_
 
@@ -32,30 +32,30 @@ MSCT_PUBLIC aclnnStatus msctSetOption(const char *name, const char *value);
 
 /* What runs here. Strings live as long as the process; lists are separated by commas, best first. */
 typedef struct msctInfo {
-  const char *detected;     /* variants that this CPU and operating system can run */
-  const char *allowed;      /* those of them below the ceiling */
-  const char *built;        /* variants in this library */
-  const char *k1;           /* the K1 variant that a large float32 problem gets */
-  const char *k2;           /* the K2 variant likewise */
-  const char *max_isa;      /* the ceiling in force, "" if none */
-  const char *fusion;       /* the fusion option in force: auto, half or true */
-  int64_t threads;          /* threads that a large problem gets */
-  const char *compiler;     /* what built the library */
+  const char *detected;  // variants that this CPU and operating system can run
+  const char *allowed;   // those of them below the ceiling
+  const char *built;     // variants in this library
+  const char *k1;        // the K1 variant that a large float32 problem gets
+  const char *k2;        // the K2 variant likewise
+  const char *max_isa;   // the ceiling in force, "" if none
+  const char *fusion;    // the fusion option in force: auto, half or true
+  int64_t threads;       // threads that a large problem gets
+  const char *compiler;  // what built the library
 } msctInfo;
 MSCT_PUBLIC aclnnStatus msctGetInfo(msctInfo *info);
 
 /* The plan of a problem: what phase 2 would do. */
 typedef struct msctPlan {
-  const char *k1;           /* K1 variant: portable, avx2, avx512 */
-  const char *k2;           /* K2 variant: portable, avx2, avx512 */
-  const char *fusion;       /* half or true */
-  int64_t direct;           /* 1 if K1 reads x in place where it can */
-  int64_t tileRows;         /* output rows in a block */
-  int64_t tileCols;         /* output columns in a block */
-  int64_t tileCo;           /* output channels in a block */
-  int64_t tileCi;           /* input channels in a K step */
+  const char *k1;          // K1 variant: portable, avx2, avx512
+  const char *k2;          // K2 variant: portable, avx2, avx512
+  const char *fusion;      // half or true
+  int64_t direct;          // 1 if K1 reads x in place where it can
+  int64_t tileRows;        // output rows in a block
+  int64_t tileCols;        // output columns in a block
+  int64_t tileCo;          // output channels in a block
+  int64_t tileCi;          // input channels in a K step
   int64_t threads;
-  uint64_t workspaceSize;   /* bytes */
+  uint64_t workspaceSize;  // bytes
 } msctPlan;
 
 /* Takes phase 1's arguments, makes phase 1's checks, and fills *plan instead of making an executor. */
@@ -68,4 +68,4 @@ MSCT_PUBLIC aclnnStatus msctExplainFusedConvTanh(const aclTensor *x, const aclTe
 }
 #endif
 
-#endif  /* MS_CONVTANH_MS_CONVTANH_H_ */
+#endif /* MS_CONVTANH_MS_CONVTANH_H_ */

@@ -1,5 +1,7 @@
 """The demo's picture: four versions of a photograph side by side, and a detail of each, enlarged."""
 
+import math
+
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
@@ -34,20 +36,24 @@ def compose(panels: list[tuple[str, Image.Image]], box: tuple[int, int, int, int
     """One picture of captioned panels, all of one size, above their details inside box."""
     size = panels[0][1].size
     scale = panel_scale(size)
-    width, height = (int(length * scale) for length in size)
+    width, height = (max(1, int(length * scale)) for length in size)
     font = ImageFont.load_default(FONT_SIZE)
-    sheet = Image.new("RGB", (GAP + len(panels) * (width + GAP), 2 * (LINE + height + GAP) + GAP), PAPER)
+    detail_captions = [f"detail of {caption.split(',')[0]}" for caption, _ in panels]
+    widest = max(font.getlength(caption) for caption in [*detail_captions, *(caption for caption, _ in panels)])
+    column = GAP + max(width, math.ceil(widest))
+    sheet = Image.new("RGB", (GAP + len(panels) * column, 2 * (LINE + height + GAP) + GAP), PAPER)
     draw = ImageDraw.Draw(sheet)
-    frame = tuple(round(edge * scale) for edge in box)
+    frame_left, frame_top, frame_right, frame_bottom = (round(edge * scale) for edge in box)
     for index, (caption, panel) in enumerate(panels):
-        left, top = GAP + index * (width + GAP), GAP + LINE
+        left, top = GAP + index * column, GAP + LINE
         whole = panel.resize((width, height), Image.Resampling.NEAREST if scale >= 1 else Image.Resampling.LANCZOS)
         sheet.paste(whole, (left, top))
-        draw.rectangle((left + frame[0], top + frame[1], left + frame[2], top + frame[3]), outline=FRAME, width=2)
+        frame = (left + frame_left, top + frame_top, left + frame_right, top + frame_bottom)
+        draw.rectangle(frame, outline=FRAME, width=2)
         draw.text((left, GAP), caption, INK, font)
         detail = panel.crop(box).resize((width, height), Image.Resampling.NEAREST)
         sheet.paste(detail, (left, top + height + GAP + LINE))
-        draw.text((left, top + height + GAP), f"detail of {caption.split(',')[0]}", INK, font)
+        draw.text((left, top + height + GAP), detail_captions[index], INK, font)
     return sheet
 
 

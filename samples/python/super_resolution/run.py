@@ -37,7 +37,6 @@ def load_network(layer: type[nn.Cell]) -> Espcn:
     missing, unknown = ms.load_param_into_net(network, ms.load_checkpoint(str(CHECKPOINT)), strict_load=True)
     if missing or unknown:
         raise click.ClickException(f"{CHECKPOINT} does not fit the network: missing {missing}, unknown {unknown}")
-    network.set_train(False)
     return network
 
 

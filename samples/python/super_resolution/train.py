@@ -1,7 +1,7 @@
 """Trains the network of model.py, in MindSpore with stock conv and tanh, and writes its checkpoint.
 
 The photographs are those that scikit-learn and scikit-image ship. One is held out: the demo's. Its PSNR is shown while
-training, and nothing is chosen by it: the checkpoint is that of the last step.
+training; the checkpoint is that of the last step, not of the best.
 """
 
 import os
@@ -33,17 +33,23 @@ class Patches:
     """Random patches of photographs as (input, wanted output) of the network."""
 
     def __init__(self, photos: list[Image.Image], patch: int, seed: int) -> None:
-        """patch: the side, in low-resolution pixels, of what the network gives for one patch."""
+        """patch: the side, in low-resolution pixels, of what the network enlarges of one patch.
+
+        Raises ValueError when a photograph is smaller than a patch and its margin.
+        """
         self._patch = patch
         self._random = np.random.default_rng(seed)
         self._images = []
         for photo in photos:
             for size in SIZES:
                 whole = photo.resize((int(photo.width * size), int(photo.height * size)), Image.Resampling.BICUBIC)
-                whole = images.trim(whole if size < 1 else photo, SCALE)
+                whole = images.trim(whole, SCALE)
                 low = images.luma_of(images.shrink(whole, SCALE))
                 detail = (images.luma_of(whole) - images.bicubic(low, SCALE)) / np.float32(DETAIL_RANGE)
                 self._images.append((network_input(low), detail))
+        largest = min(min(low.shape) for low, _ in self._images) - 2 * MARGIN
+        if patch > largest:
+            raise ValueError(f"patch: expected at most {largest}, the smallest photograph's side, got {patch}")
         areas = np.array([low.size for low, _ in self._images], dtype=np.float64)
         self._weights = areas / areas.sum()
 
@@ -76,7 +82,13 @@ def held_out_psnr(network: nn.Cell) -> tuple[float, float]:
 @click.option("--steps", default=30_000, show_default=True, type=click.IntRange(1))
 @click.option("--batch", default=16, show_default=True, type=click.IntRange(1), help="Patches of one step.")
 @click.option("--patch", default=17, show_default=True, type=click.IntRange(1), help="Side of a patch, low-resolution.")
-@click.option("--learning-rate", default=1e-3, show_default=True, help="At the start; a cosine brings it to 1/100.")
+@click.option(
+    "--learning-rate",
+    default=1e-3,
+    show_default=True,
+    type=click.FloatRange(0, min_open=True),
+    help="At the start; a cosine brings it to 1/100.",
+)
 @click.option("--validate-every", default=2_000, show_default=True, type=click.IntRange(1), metavar="STEPS")
 @click.option("--seed", default=1, show_default=True)
 @click.option(
@@ -94,7 +106,12 @@ def main(
         photos = [images.read_photo(images.packaged_photo(*photo)) for photo in TRAINING]
     except FileNotFoundError as error:
         raise click.ClickException(f"{error}; pip install scikit-learn scikit-image") from error
-    patches = Patches(photos, patch, seed)
+    try:
+        patches = Patches(photos, patch, seed)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
+    if not output.absolute().parent.is_dir():  # known before the long work, not after it
+        raise click.BadParameter(f"output: the folder '{output.parent}' does not exist.")
     network = Espcn()
     rates = nn.cosine_decay_lr(learning_rate / 100, learning_rate, steps, steps, 1)
     optimizer = nn.Adam(network.trainable_params(), rates)
