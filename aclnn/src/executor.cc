@@ -7,13 +7,29 @@
 
 namespace msct {
 
-Executor::Executor(const Arguments& arguments, const CheckedArguments& checked, std::shared_ptr<const Plan> plan_to_run)
-    : plan(std::move(plan_to_run)), has_bias(arguments.bias != nullptr) {
+namespace {
+
+// An output that has elements needs all inputs, but x is needed for gradFilter and filter for gradX alone.
+bool is_accessed(const Operator& op, const View (&views)[kOperands], Operand operand) {
+  if (views[operand].count == 0) return false;  // there is no tensor, or an empty one
+  if (std::find(op.first_output(), op.end(), operand) != op.end()) return true;
+  if (views[kY].count == 0) return false;  // sums without terms
+  if (&op == &kFusedConvTanh) return true;
+  if (operand == kX) return views[kGradFilter].count > 0;
+  if (operand == kFilter) return views[kGradX].count > 0;
+  return std::any_of(op.first_output(), op.end(), [&](Operand output) { return views[output].count > 0; });
+}
+
+}  // namespace
+
+Executor::Executor(const Arguments& arguments, const CheckedArguments& checked, int64_t bytes_needed, Run plan_to_run)
+    : op(arguments.op), workspace_bytes(bytes_needed), run(std::move(plan_to_run)) {
   std::copy(checked.views, checked.views + kOperands, views);
-  storage[kX] = arguments.x->data;
-  storage[kFilter] = arguments.filter->data;
-  storage[kBias] = has_bias ? arguments.bias->data : nullptr;
-  storage[kY] = arguments.y->data;
+  for (int i = 0; i < kOperands; ++i) {
+    exists[i] = arguments.tensors[i] != nullptr;
+    accessed[i] = is_accessed(op, views, Operand(i));
+    storage[i] = exists[i] ? arguments.tensors[i]->data : nullptr;
+  }
 }
 
 Handles<Executor>& executors() {
@@ -35,20 +51,25 @@ int32_t find_executor(const char* function, const aclOpExecutor* handle, std::sh
 
 namespace {
 
-// index counts from first, an absent bias included.
-aclnnStatus set_address(const char* function, aclOpExecutor* handle, Operand first, Operand end, size_t index,
-                        aclTensor* tensor, void* addr) {
+enum class Counted { kAll, kInputs, kOutputs };
+
+// index counts the operands of the prototype, those included that are not there.
+aclnnStatus set_address(const char* function, aclOpExecutor* handle, Counted counted, size_t index, aclTensor* tensor,
+                        void* addr) {
   if (int32_t status = check_not_null(ACLNN_ERR_INNER_NULLPTR, function, {{"tensor", tensor}})) return status;
   std::shared_ptr<Executor> executor;
   if (int32_t status = find_executor(function, handle, &executor)) return status;
+  const Operand* first = counted == Counted::kOutputs ? executor->op.first_output() : executor->op.begin();
+  const Operand* end = counted == Counted::kInputs ? executor->op.first_output() : executor->op.end();
   const size_t count = end - first;
   if (index >= count) {
     return fail(ACLNN_ERR_PARAM_INVALID, function, "index must be below %zu, got %zu", count, index);
   }
-  const size_t operand = first + index;
+  const Operand operand = first[index];
   const char* name = kOperandNames[operand];
-  if (operand == kBias && !executor->has_bias) {
-    return fail(ACLNN_ERR_PARAM_INVALID, function, "index must be that of a tensor, got %zu: there is no bias", index);
+  if (!executor->exists[operand]) {
+    return fail(ACLNN_ERR_PARAM_INVALID, function, "index must be that of a tensor, got %zu: there is no %s", index,
+                name);
   }
   const size_t rank = tensor->shape.size();
   View view;
@@ -84,13 +105,13 @@ aclnnStatus aclDestroyAclOpExecutor(aclOpExecutor* executor) {
 }
 
 aclnnStatus aclSetTensorAddr(aclOpExecutor* executor, const size_t index, aclTensor* tensor, void* addr) {
-  return msct::set_address(__func__, executor, msct::kX, msct::kOperands, index, tensor, addr);
+  return msct::set_address(__func__, executor, msct::Counted::kAll, index, tensor, addr);
 }
 
 aclnnStatus aclSetInputTensorAddr(aclOpExecutor* executor, const size_t index, aclTensor* tensor, void* addr) {
-  return msct::set_address(__func__, executor, msct::kX, msct::kY, index, tensor, addr);
+  return msct::set_address(__func__, executor, msct::Counted::kInputs, index, tensor, addr);
 }
 
 aclnnStatus aclSetOutputTensorAddr(aclOpExecutor* executor, const size_t index, aclTensor* tensor, void* addr) {
-  return msct::set_address(__func__, executor, msct::kY, msct::kOperands, index, tensor, addr);
+  return msct::set_address(__func__, executor, msct::Counted::kOutputs, index, tensor, addr);
 }
