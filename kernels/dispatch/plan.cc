@@ -61,11 +61,17 @@ Tiling make_tiling(const ConvTanhProblem& p, const K1Kernel& kernel, bool direct
     return tiling.co * rows * round_up(cols, kernel.lanes) <= kTileElements &&
            packed_elements(p, kernel.lanes, rows, cols, tiling.ci) <= packed_limit;
   };
-  // Whole rows if one fits, since a cut row packs its overlap twice.
+  // Whole rows if one fits, since a cut row packs its overlap twice. Else the fewest parts that fit, or single vectors.
   tiling.rows = 1;
   tiling.cols = p.wo;
-  for (int64_t parts = 2; !fits(1, tiling.cols) && tiling.cols > kernel.lanes; ++parts) {
-    tiling.cols = round_up(ceil_div(p.wo, parts), kernel.lanes);
+  if (!fits(1, p.wo) && p.wo > kernel.lanes) {
+    const auto part = [&](int64_t parts) { return round_up(ceil_div(p.wo, parts), kernel.lanes); };
+    int64_t too_few = 1, enough = ceil_div(p.wo, kernel.lanes);
+    while (enough - too_few > 1) {
+      const int64_t middle = too_few + (enough - too_few) / 2;
+      (fits(1, part(middle)) ? enough : too_few) = middle;
+    }
+    tiling.cols = part(enough);
   }
   while (tiling.rows < p.ho && fits(tiling.rows + 1, tiling.cols)) ++tiling.rows;
   tiling.rows = even_part(p.ho, tiling.rows);
