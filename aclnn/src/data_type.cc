@@ -49,8 +49,8 @@ aclFloat16 aclFloatToFloat16(float value) {
   const auto sign = static_cast<aclFloat16>(std::signbit(value) ? 0x8000 : 0);
   const float magnitude = std::isnan(value) ? kLargest : std::min(std::fabs(value), kLargest);
   if (magnitude == 0) return sign;
-  // Units of the last place: 2^-24 up to the largest subnormal, then 11 bits below each power of two. A carry out of the
-  // fraction counts the exponent up, which is right as the bits stand.
+  // Units of the last place: 2^-24 up to the largest subnormal, then 11 bits below each power of two. A carry out of
+  // the fraction counts the exponent up, which is right as the bits stand.
   const int exponent = std::max(std::ilogb(magnitude), -14);
   const auto units = static_cast<int>(std::nearbyint(std::ldexp(magnitude, 10 - exponent)));
   return static_cast<aclFloat16>(sign | (((exponent + 14) << 10) + units));

@@ -23,8 +23,8 @@ struct Executor {
 
 Handles<Executor>& executors();
 
-// Finds the executor of a handle. Fails with ACLNN_ERR_INNER_NULLPTR for null, with ACLNN_ERR_PARAM_INVALID for one that
-// is not alive.
+// Finds the executor of a handle. Fails with ACLNN_ERR_INNER_NULLPTR for null, with ACLNN_ERR_PARAM_INVALID for one
+// that is not alive.
 int32_t find_executor(const char* function, const aclOpExecutor* handle, std::shared_ptr<Executor>* executor);
 
 // The failure of an executor that is not alive.

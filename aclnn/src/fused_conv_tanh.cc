@@ -21,6 +21,11 @@ int32_t plan_call(const Arguments& arguments, CheckedArguments* checked, std::sh
   DispatchOptions options;
   if (int32_t status = current_options(kFusedConvTanh, &options)) return status;
   *plan = cached_plan(options, checked->problem);
+  if ((*plan)->workspace_bytes == INT64_MAX) {
+    return fail(ACLNN_ERR_PARAM_INVALID, kFusedConvTanh,
+                "x, filter and y must need a workspace of at most 2^60 bytes, got filter.shape %s and y.shape %s",
+                text_of(arguments.filter->shape).c_str(), text_of(arguments.y->shape).c_str());
+  }
   return ACLNN_SUCCESS;
 }
 

@@ -68,9 +68,9 @@ ACL_FUNC_VISIBILITY aclnnStatus aclDestroyBoolArray(const aclBoolArray* array);
 ACL_FUNC_VISIBILITY aclnnStatus aclGetBoolArraySize(const aclBoolArray* array, uint64_t* size);
 
 /*
- * Executors are made by phase 1 and freed by phase 2. A repeatable one is not: phase 2 may be called on it any number of
- * times, also from several threads, and aclDestroyAclOpExecutor frees it, as it frees one that was never launched. Work
- * already launched goes on. A null executor returns ACLNN_ERR_INNER_NULLPTR, one that is not alive
+ * Executors are made by phase 1 and freed by phase 2. A repeatable one is not: phase 2 may be called on it any number
+ * of times, also from several threads, and aclDestroyAclOpExecutor frees it, as it frees one that was never launched.
+ * Work already launched goes on. A null executor returns ACLNN_ERR_INNER_NULLPTR, one that is not alive
  * ACLNN_ERR_PARAM_INVALID.
  */
 ACL_FUNC_VISIBILITY aclnnStatus aclSetAclOpExecutorRepeatable(aclOpExecutor* executor);
@@ -79,7 +79,8 @@ ACL_FUNC_VISIBILITY aclnnStatus aclDestroyAclOpExecutor(aclOpExecutor* executor)
 /*
  * Re-points one operand of later launches, and the tensor itself, to addr.
  *   index   aclSetTensorAddr: position among all tensors of the operator's prototype, an absent optional one counted:
- *           x 0, filter 1, bias 2, y 3; aclSetInputTensorAddr: among the inputs; aclSetOutputTensorAddr: among the outputs
+ *           x 0, filter 1, bias 2, y 3; aclSetInputTensorAddr: among the inputs; aclSetOutputTensorAddr: among the
+ *           outputs
  *   tensor  the one given to phase 1, or another of the same dtype, shape, strides and offset
  *   addr    the new storage's first byte, before the offset
  */
