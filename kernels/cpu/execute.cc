@@ -90,8 +90,8 @@ class Run {
           const int64_t plane = layout_.h.phase(kh) * layout_.w.phases + layout_.w.phase(kw);
           *packed++ = ci * layout_.ci_stride + (plane * layout_.plane_rows + layout_.h.shift(kh)) * layout_.pitch +
                       layout_.w.shift(kw);
-          *direct++ = ci * p_.x_strides[1] + kh * p_.dilation_h * p_.x_strides[2] +
-                      kw * p_.dilation_w * p_.x_strides[3];
+          *direct++ =
+              ci * p_.x_strides[1] + kh * p_.dilation_h * p_.x_strides[2] + kw * p_.dilation_w * p_.x_strides[3];
         }
       }
     }

@@ -4,8 +4,8 @@
 
 namespace msct {
 
-#define MSCT_VARIANT(name, features)      \
-  extern const K1Kernel k1_conv_##name;   \
+#define MSCT_VARIANT(name, features)    \
+  extern const K1Kernel k1_conv_##name; \
   extern const K2Kernel k2_tanh_##name;
 #include "kernels/cpu/kernels.inc"
 #undef MSCT_VARIANT
