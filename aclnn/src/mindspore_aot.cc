@@ -5,17 +5,17 @@
 //
 // MindSpore calls, on any of its threads:
 //   FusedConvTanhInferType   when it compiles: the dtype of y
-//   FusedConvTanhInferShape  when it compiles, with dims of -1 and ranks of -2 where shapes are dynamic, and again at run
-//                            time for those
+//   FusedConvTanhInferShape  when it compiles, with dims of -1 and ranks of -2 where shapes are dynamic, and again at
+//                            run time for those
 //   FusedConvTanhInit        once for each operator of a compiled network, also with -1 and -2. It sizes nothing,
 //                            because later inputs may be larger: scratch comes from the library's pool, call by call.
 //   FusedConvTanh            for each launch
 // Inputs are x, filter and, if there is one, bias; the output is y. Attributes are those of the operator, and pad_mode:
 // "pad" takes pads as given, "valid" is 0, "same" follows nn.Conv2d and depends on the shape of x.
 //
-// Shape inference refuses nothing, because Python's checks come after it, with better exceptions: see _custom.py. What they
-// cannot see is refused at launch. What a returned code means is lost on the way to Python, what() is not: failures are
-// thrown as std::exception.
+// Shape inference refuses nothing, because Python's checks come after it, with better exceptions: see _custom.py. What
+// they cannot see is refused at launch. What a returned code means is lost on the way to Python, what() is not: failures
+// are thrown as std::exception.
 
 #include <algorithm>
 #include <cstdint>
