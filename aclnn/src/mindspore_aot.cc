@@ -14,8 +14,8 @@
 // "pad" takes pads as given, "valid" is 0, "same" follows nn.Conv2d and depends on the shape of x.
 //
 // Shape inference refuses nothing, because Python's checks come after it, with better exceptions: see _custom.py. What
-// they cannot see is refused at launch. What a returned code means is lost on the way to Python, what() is not: failures
-// are thrown as std::exception.
+// they cannot see is refused at launch. What a returned code means is lost on the way to Python, what() is not:
+// failures are thrown as std::exception.
 
 #include <algorithm>
 #include <cstdint>
