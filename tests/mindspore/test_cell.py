@@ -237,7 +237,7 @@ def expected_of(cell: ConvTanh, x: Tensor, **attributes: Any) -> np.ndarray:
 
 
 def test_weights_changed_in_place(mode: str) -> None:
-    """Feature: weights. Description: set_data, optimiser, checkpoint, assignment. Expectation: the next call sees."""
+    """Feature: weights. Description: set_data, an optimizer, load_param, assign. Expectation: take effect at once."""
     x = random_tensor(2, 1, 3, 8, 8)
     cell = ConvTanh(3, 4, 3, pad_mode="valid", has_bias=True)
     seen = [cell(x).asnumpy()]

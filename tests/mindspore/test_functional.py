@@ -143,7 +143,7 @@ ERRORS = {
     "strides_type": (TypeError, (X, W), {"strides": [1, 1.5]}, "strides must be of int, got float 1.5"),
     "groups_type": (TypeError, (X, W), {"groups": 1.0}, "groups must be of int, got float 1.0"),
     "channels": (ValueError, (X[:, :3], W), {}, r"filter.shape\[1\] must equal x.shape\[1\] / groups = 3, got 4"),
-    "rank": (ValueError, (X[0], W), {}, "filter must have 3 dimensions, got 4"),
+    "rank": (ValueError, (X[0], W), {}, "filter must be 3-dimensional, got"),
     "bias": (ValueError, (X, W, random_tensor(3, 5)), {}, r"bias.shape\[0\] must equal filter.shape\[0\] = 6, got 5"),
     "strides": (ValueError, (X, W), {"strides": [0, 1]}, r"strides must be from 1 .* got \[0, 1\]"),
     "pads": (ValueError, (X, W), {"pads": [0, -1, 0, 0]}, "pads must be from 0"),
@@ -162,7 +162,7 @@ def test_errors(mode: str, kind: type[Exception], operands: Any, attributes: Any
 @pytest.mark.parametrize("x", [np.ones((1, 1, 2, 2), np.float32), [[[[1.0]]]], 1])
 def test_not_a_tensor(pynative: None, x: Any) -> None:
     """Feature: errors. Description: an array instead of a tensor. Expectation: TypeError."""
-    with pytest.raises(TypeError, match="fused_conv_tanh: x must be a mindspore.Tensor"):
+    with pytest.raises(TypeError, match=r"fused_conv_tanh: x must be a mindspore\.Tensor"):
         fused_conv_tanh(x, W)
 
 

@@ -93,7 +93,7 @@ def test_error_at_run_time(pynative: None) -> None:
     ms.set_context(mode=ms.GRAPH_MODE)
     cell = dynamic(ConvTanh(3, 4, 5, pad_mode="valid"), [None, None, None, None])
     assert cell(random_tensor(1, 1, 3, 8, 8)).shape == (1, 4, 4, 4)
-    with pytest.raises(RuntimeError, match="aclnnFusedConvTanh: dilated kernel along height must fit .* of 4, got 5"):
+    with pytest.raises(RuntimeError, match=r"aclnnFusedConvTanh: dilated kernel along height must fit .* of 4, got 5"):
         cell(random_tensor(1, 1, 3, 4, 8)).asnumpy()
     assert ConvTanh(3, 4, 3)(random_tensor(1, 1, 3, 8, 8)).shape == (1, 4, 8, 8)  # others go on
     ms.set_context(mode=ms.PYNATIVE_MODE)

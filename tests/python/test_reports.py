@@ -119,6 +119,6 @@ def test_explain_errors() -> None:
         ms_convtanh.explain((1, 3, 8, 8), (4, 3, 3, 3), np.float64)
     with pytest.raises(TypeError, match="x_shape must be"):
         ms_convtanh.explain("1388", (4, 3, 3, 3))
-    with pytest.raises(ValueError, match="dimensions"):
+    with pytest.raises(ValueError, match="must be 3- or 4-dimensional"):
         ms_convtanh.explain((1, 3, 8, 8), ())
     assert native.explain is ms_convtanh.explain
