@@ -67,7 +67,8 @@ def fused_conv_tanh(
             message, when the operator runs.
         RuntimeError: The device target is not CPU, or MindSpore cannot load the library from where it is.
 
-    Threads may call it at the same time in PyNative mode. MindSpore's graph mode takes one call at a time.
+    Threads may call it at the same time in PyNative mode. MindSpore itself runs compiled graphs (graph mode,
+    @ms.jit) one call at a time only.
     """
     has_bias = bias is not None
     _check_tensors(isinstance(x, Tensor), isinstance(conv_filter, Tensor), not has_bias or isinstance(bias, Tensor))
