@@ -31,12 +31,8 @@ TEST(warm_calls_reuse_the_buffer) {
 }
 
 TEST(grows_by_replacing) {
-  {
-    BorrowedWorkspace workspace(4 * kMiB);
-  }
-  {
-    BorrowedWorkspace workspace(9 * kMiB);
-  }
+  { BorrowedWorkspace workspace(4 * kMiB); }
+  { BorrowedWorkspace workspace(9 * kMiB); }
   CHECK(idle_workspace_bytes() >= 9 * kMiB);
   CHECK(idle_workspace_bytes() < 13 * kMiB);
 }
@@ -57,9 +53,7 @@ TEST(refuses_what_no_machine_has) {
 }
 
 TEST(large_buffers_are_given_up_after_small_calls) {
-  {
-    BorrowedWorkspace workspace(64 * kMiB);
-  }
+  { BorrowedWorkspace workspace(64 * kMiB); }
   CHECK(idle_workspace_bytes() >= 64 * kMiB);
   for (int i = 0; i < 600; ++i) BorrowedWorkspace workspace(1000);
   CHECK(idle_workspace_bytes() <= kMiB);
