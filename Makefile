@@ -32,7 +32,7 @@ test: $(STAMPS)/test  ## build and run the native tests, then the Python tests
 	@$(call native_tests,native-tests,,)
 	$(BIN)/python -m pytest
 
-bench: $(STAMPS)/bench  ## time the operator beside PyTorch and MindSpore
+bench: $(STAMPS)/bench  ## time the operator beside PyTorch, and check it first
 	@$(BIN)/python benchmarks/bench.py
 
 lint: $(STAMPS)/lint  ## check formats, style, spelling and types

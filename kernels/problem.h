@@ -38,7 +38,8 @@ struct ConvTanhProblem {
 
 bool operator==(const ConvTanhProblem& a, const ConvTanhProblem& b);
 
-// Addresses of element 0 (storage offsets already applied). x, filter and bias are only read. bias is null without bias.
+// Addresses of element 0 (storage offsets already applied). x, filter and bias are only read. bias is null without
+// bias.
 struct ConvTanhTensors {
   const void* x;
   const void* filter;

@@ -5,63 +5,35 @@ from typing import Any
 from mindspore import Tensor, ops
 from mindspore.ops import constexpr
 
-from ms_convtanh import _custom
+from ms_convtanh._custom import FusedConvTanh, kept_primitive
 from ms_convtanh._library import OPERATOR
-from ms_convtanh._problem import Attributes, Ints, check, check_dtype
-
-# The constexpr functions run as Python: when a graph is compiled or, in PyNative mode, at each call. What they are
-# given is constant then: dtypes and attributes always, shapes unless they are dynamic.
+from ms_convtanh._problem import Ints
 
 
 @constexpr
-def _check_dtypes(x: Any, conv_filter: Any, bias: Any, has_bias: bool) -> bool:
-    dtypes = {"x": x, "conv_filter": conv_filter} | ({"bias": bias} if has_bias else {})
-    for name, dtype in dtypes.items():
-        if dtype is None:
+def _check_tensors(x: bool, conv_filter: bool, bias: bool) -> bool:
+    for name, is_tensor in (("x", x), ("conv_filter", conv_filter), ("bias", bias)):
+        if not is_tensor:
             raise TypeError(f"{OPERATOR}: {name} must be a mindspore.Tensor, got something else")
-    check_dtype({name: str(dtype).lower() for name, dtype in dtypes.items()})
     return True
 
 
-@constexpr
-def _check_shapes(x: Any, conv_filter: Any, bias: Any, attributes: Any, pad_mode: str) -> bool:
-    strides, pads, dilations, groups = attributes
-    if (
-        pad_mode == "same"
-    ):  # fits any kernel; these are the largest pads it may come to, the library knows the exact ones
-        pads = [pad for taps, step in zip(conv_filter[2:], dilations, strict=False) for pad in (0, step * (taps - 1))]
-    elif pad_mode == "valid":
-        pads = 0
-    bias_shape = None if bias is None else tuple(bias)
-    checked = Attributes.of(len(conv_filter), strides, pads, dilations, groups)
-    check("float32", tuple(x), tuple(conv_filter), bias_shape, checked)
-    return True
+@constexpr(check=False)
+def _is_compiled(function: Any) -> bool:
+    return function is None  # a graph cannot hand a Python function to a constexpr
 
 
-@constexpr
-def _primitive(rank: int, attributes: Any, pad_mode: str, has_bias: bool) -> ops.Primitive:
-    return _custom.primitive(Attributes.of(rank, *attributes), pad_mode, has_bias)
-
-
-def _dtype_of(tensor: Any) -> Any:
-    if isinstance(tensor, Tensor):
-        return tensor.dtype
+def _any_function() -> None:
     return None
 
 
-def conv_tanh(x: Tensor, conv_filter: Tensor, bias: Tensor | None, attributes: Any, pad_mode: str) -> Tensor:
-    """fused_conv_tanh with attributes = (strides, pads, dilations, groups) and the pad_mode of nn.Conv2d.
-
-    "pad" takes the pads, "same" and "valid" put their own in their place.
-    """
-    has_bias = bias is not None
-    _check_dtypes(_dtype_of(x), _dtype_of(conv_filter), _dtype_of(bias), has_bias)
-    if ops.isconstant(x.shape) and ops.isconstant(conv_filter.shape):
-        _check_shapes(x.shape, conv_filter.shape, None if bias is None else bias.shape, attributes, pad_mode)
-    primitive = _primitive(len(conv_filter.shape), attributes, pad_mode, has_bias)
-    if has_bias:
-        return primitive(x, conv_filter, bias)
-    return primitive(x, conv_filter)
+def primitive(
+    rank: int, strides: Any, pads: Any, dilations: Any, groups: Any, pad_mode: str, has_bias: bool
+) -> ops.Primitive:
+    """The primitive with these attributes: a new node in a graph that is being compiled, else a kept one."""
+    if _is_compiled(_any_function):
+        return FusedConvTanh(rank, strides, pads, dilations, groups, pad_mode, has_bias, True)
+    return kept_primitive(rank, strides, pads, dilations, groups, pad_mode, has_bias)
 
 
 def fused_conv_tanh(
@@ -94,5 +66,13 @@ def fused_conv_tanh(
         ValueError: Shapes or attributes that do not fit. Where shapes are dynamic, this is a RuntimeError with the same
             message, when the operator runs.
         RuntimeError: The device target is not CPU, or MindSpore cannot load the library from where it is.
+
+    Threads may call it at the same time in PyNative mode. MindSpore itself runs compiled graphs (graph mode,
+    @ms.jit) one call at a time only.
     """
-    return conv_tanh(x, conv_filter, bias, (strides, pads, dilations, groups), "pad")
+    has_bias = bias is not None
+    _check_tensors(isinstance(x, Tensor), isinstance(conv_filter, Tensor), not has_bias or isinstance(bias, Tensor))
+    operator = primitive(len(conv_filter.shape), strides, pads, dilations, groups, "pad", has_bias)
+    if has_bias:
+        return operator(x, conv_filter, bias)
+    return operator(x, conv_filter)

@@ -111,7 +111,7 @@ def explain(
     x, conv_filter = to_ints("x_shape", x_shape), to_ints("filter_shape", filter_shape)
     attributes = Attributes.of(len(conv_filter), strides, pads, dilations, groups)
     if bias and not conv_filter:
-        raise ValueError(f"{OPERATOR}: filter must have 3 or 4 dimensions, got 0")
+        raise ValueError(f"{OPERATOR}: filter must be 3- or 4-dimensional, got shape []")
     plan = plan_of(name, x, conv_filter, conv_filter[:1] if bias else None, attributes)
     return Plan(
         k1=plan.k1.decode(),

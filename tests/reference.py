@@ -1,5 +1,6 @@
 """tanh(conv2d) in float64 with NumPy, the golden of all Python tests, and the error measures against it."""
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -29,23 +30,24 @@ def conv2d(
     top, bottom, left, right = pads
     n, ci = x.shape[:2]
     co, per_group, kh, kw = conv_filter.shape
+    assert ci == per_group * groups
     padded = np.pad(x, ((0, 0), (0, 0), (top, bottom), (left, right)))
     extents = (dilations[0] * (kh - 1) + 1, dilations[1] * (kw - 1) + 1)
     windows = sliding_window_view(padded, extents, axis=(2, 3))
     windows = windows[:, :, :: strides[0], :: strides[1], :: dilations[0], :: dilations[1]]
     ho, wo = windows.shape[2:4]
     y = np.empty((n, co, ho, wo))
+    terms = per_group * kh * kw
+    step = max(1, 2**22 // max(1, terms * wo))  # output rows at a time: the columns of all would not fit caches
     with np.errstate(invalid="ignore", over="ignore"):
-        for group in range(groups):
+        for group, image, first in itertools.product(range(groups), range(n), range(0, ho, step)):
             channels = slice(group * per_group, (group + 1) * per_group)
             outputs = slice(group * co // groups, (group + 1) * co // groups)
-            weights = conv_filter[outputs].reshape(co // groups, -1)
-            for image in range(n):  # one at a time: the columns of all would not fit memory
-                columns = windows[image, channels].transpose(0, 3, 4, 1, 2).reshape(weights.shape[1], ho * wo)
-                y[image, outputs] = (weights @ columns).reshape(-1, ho, wo)
+            rows = slice(first, first + step)
+            columns = windows[image, channels, rows].transpose(0, 3, 4, 1, 2).reshape(terms, -1)
+            y[image, outputs, rows] = (conv_filter[outputs].reshape(-1, terms) @ columns).reshape(co // groups, -1, wo)
         if bias is not None:
             y += np.asarray(bias, np.float64)[:, None, None]
-    assert ci == per_group * groups
     return y
 
 

@@ -49,6 +49,14 @@ BackwardProblem make_problem(const CheckedArguments& checked, const aclTensor* c
   return problem;
 }
 
+int32_t check_phases(const Arguments& arguments, const BackwardProblem& problem) {
+  if (grad_input_phases(problem) <= kMaxGradInputPhases) return ACLNN_SUCCESS;
+  return fail(ACLNN_ERR_PARAM_INVALID, kName,
+              "strides and filter must split gradX into at most %lld convolutions, got strides %s and filter.shape %s",
+              number(kMaxGradInputPhases), text_of(arguments.strides->values).c_str(),
+              text_of(arguments.tensors[kFilter]->shape).c_str());
+}
+
 void run_plan(const BackwardPlan& plan, void* const* elements, void* workspace) {
   execute_backward(plan,
                    {elements[kGradY], elements[kY], elements[kX], elements[kFilter], elements[kGradX],
@@ -92,8 +100,10 @@ aclnnStatus aclnnFusedConvTanhBackwardGetWorkspaceSize(const aclTensor* gradY, c
     if (int32_t status = apply_mask(*outputMask, arguments.tensors)) return status;
     CheckedArguments checked;
     if (int32_t status = check_arguments(arguments, &checked)) return status;
+    const BackwardProblem problem = make_problem(checked, arguments.tensors);
+    if (int32_t status = check_phases(arguments, problem)) return status;
     std::shared_ptr<const BackwardPlan> plan;
-    if (int32_t status = find_plan(arguments, make_problem(checked, arguments.tensors), &plan)) return status;
+    if (int32_t status = find_plan(arguments, problem, &plan)) return status;
     make_executor(arguments, checked, std::move(plan), run_plan, workspaceSize, executor);
     return ACLNN_SUCCESS;
   });

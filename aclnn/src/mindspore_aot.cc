@@ -5,15 +5,17 @@
 //
 // MindSpore calls, on any of its threads:
 //   FusedConvTanhInferType   when it compiles: the dtype of y
-//   FusedConvTanhInferShape  when it compiles, with dims of -1 and ranks of -2 where shapes are dynamic, and again at run
-//                            time for those
+//   FusedConvTanhInferShape  when it compiles, with dims of -1 and ranks of -2 where shapes are dynamic, and again at
+//                            run time for those
 //   FusedConvTanhInit        once for each operator of a compiled network, also with -1 and -2. It sizes nothing,
 //                            because later inputs may be larger: scratch comes from the library's pool, call by call.
 //   FusedConvTanh            for each launch
 // Inputs are x, filter and, if there is one, bias; the output is y. Attributes are those of the operator, and pad_mode:
 // "pad" takes pads as given, "valid" is 0, "same" follows nn.Conv2d and depends on the shape of x.
 //
-// What a returned error code means is lost on the way to Python, what() is not: failures are thrown as std::exception.
+// Shape inference refuses nothing, because Python's checks come after it, with better exceptions: see _custom.py. What
+// they cannot see is refused at launch. What a returned code means is lost on the way to Python, what() is not:
+// failures are thrown as std::exception.
 
 #include <algorithm>
 #include <cstdint>
@@ -27,7 +29,6 @@
 #include "aclnn/opdev/op_errno.h"
 #include "aclnn/src/workspace_pool.h"
 #include "aclnnop/aclnn_fused_conv_tanh.h"
-#include "ms_convtanh/ms_convtanh.h"
 
 namespace msct {
 
@@ -196,20 +197,7 @@ MINDSPORE_ENTRY std::vector<int64_t> FusedConvTanhInferShape(int* ndims, int64_t
   if (!filter.has_rank()) return {-2};
   Shape x(shapes[0], ndims[0]);
   if (!x.has_rank()) x.dims.assign(filter.dims.size(), -1);
-  const Problem problem(attributes, x, filter);
-  const std::vector<int64_t> y = problem.y_shape();
-  if (x.is_known() && filter.is_known()) {
-    // MindSpore says neither the dtype nor whether there is a bias: the launch checks these.
-    const auto operand = [&](const std::vector<int64_t>& dims) {
-      return tensor(dims, ACL_FLOAT, format_of(x), nullptr);
-    };
-    msctPlan plan;
-    throw_if_failed(msctExplainFusedConvTanh(operand(x.dims).get(), operand(filter.dims).get(), nullptr,
-                                             int_array(attributes.strides).get(), int_array(problem.pads).get(),
-                                             int_array(attributes.dilations).get(), attributes.groups, kKeepDtype,
-                                             operand(y).get(), &plan));
-  }
-  return y;
+  return Problem(attributes, x, filter).y_shape();
 }
 
 MINDSPORE_ENTRY int FusedConvTanhInit(int* /*ndims*/, int64_t** /*shapes*/, const char** /*dtypes*/, AotExtra* extra) {

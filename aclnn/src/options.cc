@@ -56,12 +56,9 @@ std::string parse_num_threads(const std::string& value, DispatchOptions* options
 
 std::string parse(Option option, const std::string& value, DispatchOptions* options) {
   switch (option) {
-    case kMaxIsa:
-      return parse_max_isa(value, options);
-    case kFusion:
-      return parse_fusion(value, options);
-    default:
-      return parse_num_threads(value, options);
+    case kMaxIsa: return parse_max_isa(value, options);
+    case kFusion: return parse_fusion(value, options);
+    default: return parse_num_threads(value, options);
   }
 }
 

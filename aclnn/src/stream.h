@@ -38,8 +38,8 @@ class Stream {
   // Throws std::system_error if the thread cannot be started.
   void enqueue(Task task);
 
-  // Waits for the tasks queued so far; false if they take longer than timeout. Otherwise *status is 0, or the code of the
-  // first task that failed since this was last asked; its message is then the calling thread's, under function.
+  // Waits for the tasks queued so far; false if they take longer than timeout. Otherwise *status is 0, or the code of
+  // the first task that failed since this was last asked; its message is then the calling thread's, under function.
   bool synchronize(const char* function, int32_t timeout, int32_t* status);
 
   bool idle();

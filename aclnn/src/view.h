@@ -11,8 +11,9 @@ namespace msct {
 // Sizes beyond this are refused. Four bytes for each element still leave a factor of two below int64_t's end.
 constexpr int64_t kMaxElements = int64_t{1} << 60;
 
-// [n, c, h, w]: NCL [n, c, l] becomes [n, c, 1, l], a vector [c] becomes [c, 1, 1, 1]. The stride of a dimension of size
-// 1 (or of an empty view) means nothing and is set to what it is in a contiguous view: equal views have equal strides.
+// [n, c, h, w]: NCL [n, c, l] becomes [n, c, 1, l], a vector [c] becomes [c, 1, 1, 1]. The stride of a dimension of
+// size 1 (or of an empty view) means nothing and is set to what it is in a contiguous view: equal views have equal
+// strides.
 struct View {
   aclDataType dtype;
   int64_t shape[4];

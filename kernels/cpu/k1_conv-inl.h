@@ -99,8 +99,8 @@ void pack_filter(const K1Filter& filter, float* packed) {
     const int64_t height = filter.m - panel_first < kPanel ? filter.m - panel_first : kPanel;
     float* to = packed + panel_first * k + m % kPanel;
     for (int64_t first = 0; first < k; first += run.n) {
-      const int64_t offset = m * filter.strides[0] + first / taps * filter.strides[1] +
-                             first % taps / filter.kw * filter.strides[2];
+      const int64_t offset =
+          m * filter.strides[0] + first / taps * filter.strides[1] + first % taps / filter.kw * filter.strides[2];
       for (int64_t start = 0; start < run.n; start += kChunk) {
         const int64_t size = run.n - start < kChunk ? run.n - start : kChunk;
         load_row(chunk, filter.source, offset + start * run.step, run.step, size, filter.dtype);

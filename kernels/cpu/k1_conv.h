@@ -2,9 +2,9 @@
 //
 //   c[m][pixel] = bias[m] + sum over k of a[k][m] * b[k_offset[k] + pixel]
 //
-// m runs over output channels, pixel over output positions, k over (ci, kh, kw). Weights are the GEMM's A, so the result
-// is [Cout, spatial] = NCHW and is never transposed. There is no im2col buffer: a tap is an address offset into the
-// packed (or the caller's own) input.
+// m runs over output channels, pixel over output positions, k over (ci, kh, kw). Weights are the GEMM's A, so the
+// result is [Cout, spatial] = NCHW and is never transposed. There is no im2col buffer: a tap is an address offset into
+// the packed (or the caller's own) input.
 #ifndef MS_CONVTANH_KERNELS_CPU_K1_CONV_H_
 #define MS_CONVTANH_KERNELS_CPU_K1_CONV_H_
 
@@ -44,7 +44,7 @@ struct K1Input {
   DType dtype;
   int64_t strides[3];  // ci, h, w, in elements
   int64_t ci, hi, wi;
-  int64_t top, left;   // the x coordinates of padded row 0 and column 0 of this part; may be negative
+  int64_t top, left;  // the x coordinates of padded row 0 and column 0 of this part; may be negative
   K1Axis h, w;
   int64_t rows, pitch;
   int64_t ci_stride;   // elements between packed channels, >= phases of h * phases of w * rows * pitch
@@ -53,17 +53,17 @@ struct K1Input {
   int64_t gate_strides[3];
 };
 
-// One block of output for one K step. Pixels come as `rows` rows of `vectors` vectors; whole vectors are read from b and
-// written to c, so both have room for them.
+// One block of output for one K step. Pixels come as `rows` rows of `vectors` vectors; whole vectors are read from b
+// and written to c, so both have room for them.
 struct K1Block {
   int64_t m, k;
-  const float* a;           // as packed by pack_filter
-  const float* b;           // element 0 of the block: packed by pack_input, or x itself
+  const float* a;  // as packed by pack_filter
+  const float* b;  // element 0 of the block: packed by pack_input, or x itself
   const int64_t* k_offset;  // k entries, in elements
   int64_t rows, vectors;
   int64_t b_row_stride, c_row_stride, c_m_stride;
   float* c;
-  const float* bias;        // m entries, added in the first K step; null in later ones, which add to c
+  const float* bias;  // m entries, added in the first K step; null in later ones, which add to c
 };
 
 struct K1Kernel {

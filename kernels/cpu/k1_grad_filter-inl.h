@@ -11,7 +11,7 @@ MSCT_INLINE void dot(const GradFilterBlock& block, const float* const* a, const 
   for (auto& row : sum) {
     for (Simd::Float& value : row) value = Simd::set(0.0f);
   }
-  const auto step = [&](int64_t a_at, const Simd::Float (&pixels)[kColumns]) {
+  const auto step = [&](int64_t a_at, const Simd::Float(&pixels)[kColumns]) {
     for (int r = 0; r < kRows; ++r) {
       const Simd::Float gradient = Simd::load(a[r] + a_at);
       for (int c = 0; c < kColumns; ++c) sum[r][c] = Simd::multiply_add(gradient, pixels[c], sum[r][c]);

@@ -12,6 +12,7 @@ namespace msct {
 namespace {
 
 #include "kernels/cpu/simd_avx2-inl.h"
+
 #include "kernels/cpu/k2_tanh-inl.h"
 
 }  // namespace

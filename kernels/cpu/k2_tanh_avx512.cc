@@ -17,6 +17,7 @@ namespace msct {
 namespace {
 
 #include "kernels/cpu/simd_avx512-inl.h"
+
 #include "kernels/cpu/k2_tanh-inl.h"
 
 }  // namespace

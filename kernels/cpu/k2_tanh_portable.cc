@@ -13,6 +13,7 @@ namespace msct {
 namespace {
 
 #include "kernels/cpu/simd_portable-inl.h"
+
 #include "kernels/cpu/k2_tanh-inl.h"
 
 }  // namespace

@@ -112,8 +112,7 @@ void write_k_offsets(const Plan& plan, const Layout& layout, int64_t* packed, in
         *packed++ = ci * layout.ci_stride + (plane * layout.plane_rows + layout.h.shift(kh)) * layout.pitch +
                     layout.w.shift(kw);
         if (!direct) continue;
-        *direct++ =
-            ci * p.x_strides[1] + kh * p.dilation_h * p.x_strides[2] + kw * p.dilation_w * p.x_strides[3];
+        *direct++ = ci * p.x_strides[1] + kh * p.dilation_h * p.x_strides[2] + kw * p.dilation_w * p.x_strides[3];
       }
     }
   }

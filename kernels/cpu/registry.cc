@@ -4,9 +4,9 @@
 
 namespace msct {
 
-#define MSCT_VARIANT(name, features)                      \
-  extern const K1Kernel k1_conv_##name;                   \
-  extern const GradFilterKernel k1_grad_filter_##name;    \
+#define MSCT_VARIANT(name, features)                   \
+  extern const K1Kernel k1_conv_##name;                \
+  extern const GradFilterKernel k1_grad_filter_##name; \
   extern const K2Kernel k2_tanh_##name;
 #include "kernels/cpu/kernels.inc"
 #undef MSCT_VARIANT

@@ -18,8 +18,8 @@ struct Simd {
   static MSCT_INLINE Float multiply(Float a, Float b) { return _mm256_mul_ps(a, b); }
   static MSCT_INLINE Float divide(Float a, Float b) { return _mm256_div_ps(a, b); }
   static MSCT_INLINE double sum(Float v) {
-    const __m256d four = _mm256_add_pd(_mm256_cvtps_pd(_mm256_castps256_ps128(v)),
-                                       _mm256_cvtps_pd(_mm256_extractf128_ps(v, 1)));
+    const __m256d four =
+        _mm256_add_pd(_mm256_cvtps_pd(_mm256_castps256_ps128(v)), _mm256_cvtps_pd(_mm256_extractf128_ps(v, 1)));
     const __m128d two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
     return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
   }

@@ -17,8 +17,8 @@ struct Simd {
   static MSCT_INLINE Float multiply(Float a, Float b) { return _mm512_mul_ps(a, b); }
   static MSCT_INLINE Float divide(Float a, Float b) { return _mm512_div_ps(a, b); }
   static MSCT_INLINE double sum(Float v) {
-    const __m512d eight = _mm512_add_pd(_mm512_cvtps_pd(_mm512_castps512_ps256(v)),
-                                        _mm512_cvtps_pd(_mm512_extractf32x8_ps(v, 1)));
+    const __m512d eight =
+        _mm512_add_pd(_mm512_cvtps_pd(_mm512_castps512_ps256(v)), _mm512_cvtps_pd(_mm512_extractf32x8_ps(v, 1)));
     return _mm512_reduce_add_pd(eight);
   }
   static MSCT_INLINE Float minimum(Float a, Float b) { return _mm512_min_ps(a, b); }

@@ -1,5 +1,5 @@
-// Four floats in plain C++, which compilers turn into SSE2 or NEON registers. Included inside an anonymous namespace of a
-// kernel file; the simd_<isa>-inl.h files define the same names.
+// Four floats in plain C++, which compilers turn into SSE2 or NEON registers. Included inside an anonymous namespace of
+// a kernel file; the simd_<isa>-inl.h files define the same names.
 
 struct Simd {
   static constexpr int64_t kLanes = 4;
@@ -26,8 +26,8 @@ struct Simd {
   static MSCT_INLINE Float fused_multiply_add(Float a, Float b, Float c) { return vfmaq_f32(c, a, b); }
 #else
   static MSCT_INLINE Float multiply_add(Float a, Float b, Float c) { return a * b + c; }
-  // Without an instruction for it: the product is exact in double; the sum is rounded to odd (the last bit of an inexact
-  // one is set), after which rounding to float equals rounding once. Boldo and Melquiond, "Emulation of FMA and
+  // Without an instruction for it: the product is exact in double; the sum is rounded to odd (the last bit of an
+  // inexact one is set), after which rounding to float equals rounding once. Boldo and Melquiond, "Emulation of FMA and
   // correctly rounded sums: proved algorithms using rounding to odd" (2008).
   static MSCT_INLINE Float fused_multiply_add(Float a, Float b, Float c) {
     const HalfFloat low = fused(half<0>(a), half<0>(b), half<0>(c));

@@ -1,5 +1,6 @@
-// Why not OpenMP: after fork() its runtime waits for threads that the child does not have, and every calling thread gets
-// a team of its own. Why not a queue per thread: a call has a handful of equal blocks, one shared counter suffices.
+// Why not OpenMP: after fork() its runtime waits for threads that the child does not have, and every calling thread
+// gets a team of its own. Why not a queue per thread: a call has a handful of equal blocks, one shared counter
+// suffices.
 #include "kernels/cpu/thread_pool.h"
 
 #include <pthread.h>
@@ -97,11 +98,11 @@ struct Job {
   ParallelBody body;
   void* context;
   int64_t tasks;
-  int64_t slots;                // threads that may take part
+  int64_t slots;  // threads that may take part
   std::atomic<int64_t> next{0};
-  int64_t joined = 1;           // slots given out; the caller has slot 0. Guarded by the pool's mutex.
+  int64_t joined = 1;  // slots given out; the caller has slot 0. Guarded by the pool's mutex.
   std::atomic<int64_t> active{0};
-  Job* following = nullptr;     // in the pool's list
+  Job* following = nullptr;  // in the pool's list
 
   void work(int64_t slot) {
     for (int64_t task; (task = next.fetch_add(1, std::memory_order_relaxed)) < tasks;) body(context, task, slot);

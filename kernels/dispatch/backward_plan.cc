@@ -10,6 +10,9 @@ namespace msct {
 
 namespace {
 
+// Taps whose distance is a multiple of this many reach the same pixels.
+int64_t phase_step(int64_t stride, int64_t dilation) { return stride / std::gcd(stride, dilation); }
+
 // One axis of one phase: pixels first, first + stride, ... of x, and the taps that reach them.
 struct PhaseAxis {
   int64_t first, pixels;
@@ -20,7 +23,7 @@ struct PhaseAxis {
 // Output o and tap t reach pixel o * stride + t * dilation - pad. Solved for o, with j the pixel's number in its phase:
 // o = j + (first + pad - t * dilation) / stride, for the taps where that is whole: every tap_step-th from the lowest one.
 std::vector<PhaseAxis> make_phases(int64_t size, int64_t taps, int64_t stride, int64_t dilation, int64_t pad) {
-  const int64_t tap_step = stride / std::gcd(stride, dilation);
+  const int64_t tap_step = phase_step(stride, dilation);
   std::vector<PhaseAxis> phases;
   for (int64_t lowest = 0; lowest < std::min(taps, tap_step); ++lowest) {
     PhaseAxis axis;
@@ -79,6 +82,10 @@ GradInputPhase make_phase(const DispatchOptions& options, const BackwardProblem&
 
 void plan_grad_x(const DispatchOptions& options, BackwardPlan* plan) {
   const ConvTanhProblem& p = plan->problem.forward;
+  if (grad_input_phases(plan->problem) == 0) {
+    plan->clears_grad_x = 1;
+    return;
+  }
   const std::vector<PhaseAxis> rows = make_phases(p.hi, p.kh, p.stride_h, p.dilation_h, p.pad_top);
   const std::vector<PhaseAxis> columns = make_phases(p.wi, p.kw, p.stride_w, p.dilation_w, p.pad_left);
   int64_t pixels = 0;
@@ -155,6 +162,14 @@ void plan_grad_filter(const DispatchOptions& options, BackwardPlan* plan) {
 }
 
 }  // namespace
+
+int64_t grad_input_phases(const BackwardProblem& problem) {
+  const ConvTanhProblem& p = problem.forward;
+  if (!problem.wants_x || p.n == 0 || p.ci == 0 || p.hi == 0 || p.wi == 0) return 0;
+  if (p.co == 0 || p.ho == 0 || p.wo == 0) return 0;
+  return std::min({p.hi, p.kh, phase_step(p.stride_h, p.dilation_h)}) *
+         std::min({p.wi, p.kw, phase_step(p.stride_w, p.dilation_w)});
+}
 
 BackwardPlan make_backward_plan(const DispatchOptions& options, const BackwardProblem& problem) {
   BackwardPlan plan = {};

@@ -128,8 +128,8 @@ void finish_plan(const DispatchOptions& options, Plan* plan) {
     plan->workspace_bytes = INT64_MAX;
     return;
   }
-  plan->direct = !plan->gated && p.dtype == DType::kFloat32 && p.kh == 1 && p.kw == 1 && p.stride_w == 1 &&
-                 p.x_strides[3] == 1;
+  plan->direct =
+      !plan->gated && p.dtype == DType::kFloat32 && p.kh == 1 && p.kw == 1 && p.stride_w == 1 && p.x_strides[3] == 1;
   plan->tiling = make_tiling(p, plan->k1->kernel, plan->direct, plan->threads);
   plan->workspace_bytes = make_layout(*plan).total;
 }

@@ -1,5 +1,5 @@
-// y = tanh(conv2d(x, filter, bias)) through the two-phase C interface, in the steps of every aclnn sample. The same file
-// builds against ms_convtanh on any Linux CPU and against CANN with our operator package: see README.md.
+// y = tanh(conv2d(x, filter, bias)) through the two-phase C interface, in the steps of every aclnn sample. The same
+// file builds against ms_convtanh on any Linux CPU and against CANN with our operator package: see README.md.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -80,7 +80,7 @@ struct IntArray {
   IntArray& operator=(const IntArray&) = delete;
 };
 
-// The problem of this sample: an edge filter, a blur and a sharpening filter over one 6x8 image, padded to its own size.
+// The problem of this sample: an edge filter, a blur and a sharpening filter over one padded 6x8 image.
 const std::vector<int64_t> kShapeX = {1, 1, 6, 8};
 const std::vector<int64_t> kShapeFilter = {3, 1, 3, 3};
 const std::vector<int64_t> kShapeBias = {3};

@@ -1,5 +1,5 @@
-// Names and numbers that must equal CANN's, so that one object file links with either library: compared as literals that
-// were read from CANN's public headers (hicann/runtime include/external/acl, hicann/opbase include/nnopbase).
+// Names and numbers that must equal CANN's, so that one object file links with either library: compared as literals
+// that were read from CANN's public headers (hicann/runtime include/external/acl, hicann/opbase include/nnopbase).
 #include <type_traits>
 
 #include "acl/acl.h"

@@ -106,6 +106,23 @@ const Refusal kRefusals[] = {
        for (Tensor* tensor : {&call->x, &*call->grad_x}) set_shape(tensor, {2, 0, 6, 6});
        for (Tensor* tensor : {&call->filter, &*call->grad_filter}) set_shape(tensor, {6, 0, 3, 3});
      }},
+    {"strides and filter must split gradX into at most 262144 convolutions, got strides [65536, 65536] and "
+     "filter.shape [1, 1, 65536, 65536]",
+     [](BackwardCall* call) {
+       const Ints large = {1, 1, 65536, 65536};
+       for (Tensor* tensor : {&call->grad_y, &call->y}) set_shape(tensor, {1, 1, 1, 1});
+       for (Tensor* tensor : {&call->x, &call->filter}) {
+         *tensor = tensor_with(large, {0, 0, 0, 0}, 0, {1}, ACL_FLOAT);
+       }
+       for (auto* gradient : {&call->grad_x, &call->grad_filter}) {
+         set_shape(&**gradient, {1, 1, 1, 1});
+         (*gradient)->shape = (*gradient)->storage_shape = large;
+         (*gradient)->strides = contiguous(large);
+       }
+       set_shape(&*call->grad_bias, {1});
+       call->strides = {65536, 65536};
+       call->groups = 1;
+     }},
     {"x, filter and y must need a workspace of at most 2^60 bytes, got filter.shape [1, 1, 1, 1] and y.shape [1, 1, "
      "1152921504606846976, 1]",
      [](BackwardCall* call) {

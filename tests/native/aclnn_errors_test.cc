@@ -1,5 +1,6 @@
 // Every refusal of phase 1 and phase 2: its code and its message, and that nothing ran.
 #include <functional>
+#include <random>
 
 #include "ms_convtanh/ms_convtanh.h"
 #include "tests/native/aclnn_test_util.h"
@@ -151,8 +152,17 @@ const Refusal kRefusals[] = {
        call->filter = tensor_with({1, 1, 1, width}, {0, 0, 0, 0}, 0, {1}, ACL_FLOAT);
        call->pads = {0, 0, width - 1, 0};
        call->y = tensor_of({1, 1, 1, 1});
-       call->y.shape[2] = height;
-       call->y.storage_shape[2] = height;
+       call->y.shape[2] = call->y.storage_shape[2] = height;
+     }},
+    {"x, filter and y must need a workspace of at most 2^60 bytes, got filter.shape [1, 1, 1, 1] and y.shape [1, 1, "
+     "1152921504606846976, 1]",
+     [](Call* call) {
+       const int64_t height = int64_t{1} << 60;
+       *call = Call();
+       call->x = tensor_with({1, 1, height, 1}, {0, 0, 0, 0}, 0, {1}, ACL_FLOAT);
+       call->filter = tensor_of({1, 1, 1, 1});
+       call->y = tensor_of({1, 1, 1, 1});
+       call->y.shape[2] = call->y.storage_shape[2] = height;
      }},
     // empty tensors
     {"dilated kernel along height must fit the padded input of 0, got 3",
@@ -241,6 +251,59 @@ TEST(every_refusal_of_phase1) {
     refusal.spoil(&call);
     check_refused(call, ACLNN_ERR_PARAM_INVALID, refusal.message);
   }
+}
+
+// Whatever the numbers are, phase 1 plans or refuses: it neither overflows nor ends the process (sanitizers watch).
+TEST(any_numbers_are_planned_or_refused) {
+  std::mt19937_64 random(314159);
+  const Ints edges = {0, 1, 2, 3, 7, 64, 65, 1000, 65535, 65536, INT32_MAX, INT64_MAX, -1, INT64_MIN};
+  const auto any = [&] { return random() % 2 == 0 ? int64_t{1} << (random() % 63) : edges[random() % edges.size()]; };
+  const auto small = [&] { return edges[random() % 9]; };
+  int planned = 0;
+  for (int repeat = 0; repeat < 200000; ++repeat) {
+    Call call;
+    const auto huge = [&](Tensor* tensor, Ints shape) {  // of one element, repeated
+      *tensor = tensor_with(std::move(shape), {0, 0, 0, 0}, 0, {1}, ACL_FLOAT);
+    };
+    const auto size = [&] { return random() % 8 == 0 ? any() : small(); };
+    call.groups = random() % 4 == 0 ? any() : 1;
+    const int64_t ci = size(), co = size(), n = size();
+    huge(&call.x, {n, ci, size(), size()});
+    huge(&call.filter, {co, ci, size(), size()});
+    call.strides = {size(), size()};
+    call.pads = {size(), size(), size(), size()};
+    call.dilations = {size(), size()};
+    call.cube_math_type = static_cast<int64_t>(random() % 4);
+    const auto out = [&](int axis) {
+      const __int128 kernel = __int128{call.filter.shape[axis]} - 1, dilation = call.dilations[axis - 2];
+      const __int128 room =
+          __int128{call.x.shape[axis]} + call.pads[2 * axis - 4] + call.pads[2 * axis - 3] - kernel * dilation - 1;
+      return call.strides[axis - 2] <= 0 ? 1 : static_cast<int64_t>(room / call.strides[axis - 2] + 1);
+    };
+    call.y = tensor_of({1, 1, 1, 1});
+    call.y.shape = {n, co, out(2), out(3)};
+    call.y.strides = {1, 1, 1, 1};
+    if (random() % 4 != 0) {
+      int64_t stride = 1;
+      for (int axis = 3; axis >= 0; --axis) {
+        call.y.strides[axis] = stride;
+        if (__builtin_mul_overflow(stride, std::max<int64_t>(call.y.shape[axis], 1), &stride)) stride = INT64_MAX;
+      }
+    }
+    call.y.storage_shape = {int64_t{1} << 60};
+    uint64_t workspace = 0;
+    aclOpExecutor* executor = nullptr;
+    const aclnnStatus status = call.phase1(&workspace, &executor);
+    if (status == ACLNN_SUCCESS) {
+      ++planned;
+      CHECK(workspace <= uint64_t{1} << 60);
+      CHECK_EQ(aclDestroyAclOpExecutor(executor), ACLNN_SUCCESS);
+    } else {
+      CHECK_EQ(status, ACLNN_ERR_PARAM_INVALID);
+      CHECK(recent_message().find("aclnnFusedConvTanh: ") == 0);
+    }
+  }
+  CHECK(planned > 1000);
 }
 
 // Several faults at once: the one that comes first in the order of the aclnn operators is reported.

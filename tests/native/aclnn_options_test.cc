@@ -176,6 +176,15 @@ TEST(the_plan_is_what_phase1_asks_for) {
   CHECK_EQ(msctSetOption("fusion", nullptr), ACLNN_SUCCESS);
 }
 
+TEST(the_plan_of_nothing_to_do) {
+  Call call = small_call();
+  call.x = tensor_of({0, 4, 6, 6});
+  call.y = tensor_of({0, 6, 4, 4});
+  const msctPlan plan = plan_of(&call);
+  CHECK_EQ(plan.workspaceSize, 0u);
+  CHECK_EQ(std::string(plan.k1), info().k1);
+}
+
 TEST(explaining_makes_the_checks_of_phase1) {
   Call call = small_call();
   call.groups = 3;

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <future>
+#include <thread>
 
 #include "aclnn/src/error.h"
 #include "tests/native/aclnn_test_util.h"
@@ -42,6 +43,26 @@ struct Gate {
     };
   }
 };
+
+void skip_without_fork() {
+#if defined(__SANITIZE_THREAD__)
+  SKIP("the thread sanitizer does not follow threads into a fork");
+#endif
+}
+
+// Runs child() in a fork; it must end within a minute and without a failed check.
+template <typename Child>
+void in_a_fork(const Child& child) {
+  const pid_t process = fork();
+  if (process == 0) {
+    alarm(60);
+    child();
+    _exit(failures() == 0 ? 0 : 1);
+  }
+  int status = -1;
+  CHECK_EQ(waitpid(process, &status, 0), process);
+  CHECK_EQ(status, 0);
+}
 
 }  // namespace
 
@@ -194,25 +215,20 @@ TEST(waiting_ends_with_the_timeout) {
   CHECK_EQ(aclrtSynchronizeEventWithTimeout(event, 0), ACL_SUCCESS);
 }
 
-// A wait covers what was queued before it, even while others go on queueing.
+// A wait covers what was queued before it, even while every task queues another one.
 TEST(synchronizing_does_not_wait_for_later_work) {
   StreamHandle stream;
-  Gate gate;
-  std::promise<void> waiting;
-  stream.inner()->enqueue([]() -> int32_t {
-    usleep(20000);
+  const std::shared_ptr<msct::Stream> inner = stream.inner();
+  std::atomic<bool> stop{false};
+  std::function<int32_t()> again = [&]() -> int32_t {
+    if (!stop) inner->enqueue(again);
     return 0;
-  });
-  std::thread waiter([&] {
-    int32_t status;
-    CHECK(stream.inner()->synchronize("test", 60000, &status));
-    waiting.set_value();
-  });
-  usleep(5000);
-  stream.inner()->enqueue(gate.task());
-  CHECK(waiting.get_future().wait_for(std::chrono::seconds(30)) == std::future_status::ready);
-  gate.open();
-  waiter.join();
+  };
+  inner->enqueue(again);
+  CHECK_EQ(aclrtSynchronizeStreamWithTimeout(stream, 60000), ACL_SUCCESS);
+  stop = true;
+  CHECK_EQ(aclrtSynchronizeStream(stream), ACL_SUCCESS);  // the one that was queued last
+  CHECK_EQ(aclrtSynchronizeStream(stream), ACL_SUCCESS);
 }
 
 TEST(events_order_streams) {
@@ -344,9 +360,7 @@ TEST(null_and_stale_handles) {
 
 // The child has the null stream, streams of its own and the executors, but not the parent's streams and events.
 TEST(fork_while_streams_are_busy) {
-#if defined(__SANITIZE_THREAD__)
-  SKIP("the thread sanitizer does not follow threads into a fork");
-#endif
+  skip_without_fork();
   StreamHandle stream;
   EventHandle event;
   Gate gate;
@@ -357,27 +371,36 @@ TEST(fork_while_streams_are_busy) {
   CHECK_EQ(planned.phase1(&size, &executor), ACLNN_SUCCESS);
   planned.workspace.resize(size);
   const Tensor before = planned.y;
-  const pid_t child = fork();
-  if (child == 0) {
-    alarm(60);
+  in_a_fork([&] {
     CHECK_EQ(aclrtSynchronizeStream(stream), ACL_ERROR_RT_INVALID_HANDLE);
     CHECK_EQ(aclrtDestroyEvent(event), ACL_ERROR_RT_INVALID_HANDLE);
     CHECK_EQ(aclrtSynchronizeDevice(), ACL_SUCCESS);
     CHECK_EQ(aclnnFusedConvTanh(planned.workspace.data(), size, executor, nullptr), ACLNN_SUCCESS);
     check_result(planned, before);
-    {
-      StreamHandle own;
-      run_and_check(small_call(), own);
-    }
-    _exit(failures() == 0 ? 0 : 1);
-  }
-  int status = -1;
-  CHECK_EQ(waitpid(child, &status, 0), child);
-  CHECK_EQ(status, 0);
+    StreamHandle own;
+    run_and_check(small_call(), own);
+  });
   gate.open();
   CHECK_EQ(aclnnFusedConvTanh(planned.workspace.data(), size, executor, stream), ACLNN_SUCCESS);
   CHECK_EQ(aclrtSynchronizeStream(stream), ACL_SUCCESS);
   check_result(planned, before);
+}
+
+TEST(fork_while_other_threads_call) {
+  skip_without_fork();
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; ++t) {
+    threads.emplace_back([&] {
+      StreamHandle stream;
+      while (!stop) run_and_check(small_call(), stream);
+    });
+  }
+  for (int repeat = 0; repeat < 20; ++repeat) {
+    in_a_fork([] { run_and_check(small_call()); });
+  }
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
 }
 
 // A process may end while streams live and work: this must come last, and the program must still end well.

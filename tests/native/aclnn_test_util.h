@@ -174,7 +174,8 @@ inline Call small_call(aclDataType dtype = ACL_FLOAT) {
   return call;
 }
 
-// Compares y with tanh(conv2d(x, filter, bias)) in float64, and every element of its storage outside the view with before.
+// Compares y with tanh(conv2d(x, filter, bias)) in float64, and every element of its storage outside the view with
+// before.
 inline void check_result(const Call& call, const Tensor& before) {
   const Tensor &x = call.x, &filter = call.filter, &y = call.y;
   const bool flat = x.shape.size() == 3;

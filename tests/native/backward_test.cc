@@ -21,7 +21,9 @@ int64_t extent(const int64_t* shape, const int64_t* strides) {
 // A tensor in a guarded buffer. Inputs are random, outputs start as NaN: what is not written shows.
 struct Tensor {
   Tensor(DType type, std::vector<int64_t> sizes, const int64_t* steps, Random* random, float range)
-      : dtype(type), shape(std::move(sizes)), strides(steps, steps + 4),
+      : dtype(type),
+        shape(std::move(sizes)),
+        strides(steps, steps + 4),
         buffer(extent(shape.data(), steps) * size_of(type), size_of(type)) {
     for (int64_t i = 0; i < buffer.size() / size_of(dtype); ++i) {
       from_float(buffer.data(), i, dtype, random ? random->real(-range, range) : NAN);
@@ -53,7 +55,8 @@ BackwardProblem backward_of(const ConvTanhProblem& p) {
 
 struct Gradients {
   Gradients(const BackwardProblem& problem, Random* random)
-      : b(problem), p(b.forward),
+      : b(problem),
+        p(b.forward),
         grad_y(p.dtype, y_shape(), b.grad_y_strides, random, 1),
         y(p.dtype, y_shape(), p.y_strides, random, 1),
         x(p.dtype, x_shape(), p.x_strides, random, 1),
@@ -70,10 +73,10 @@ struct Gradients {
   void run(const DispatchOptions& options) {
     const BackwardPlan plan = make_backward_plan(options, b);
     Guarded<char> workspace(plan.workspace_bytes, 7);
-    execute_backward(plan, {grad_y.buffer.data(), y.buffer.data(), x.buffer.data(), filter.buffer.data(),
-                            b.wants_x ? grad_x.buffer.data() : nullptr,
-                            b.wants_filter ? grad_filter.buffer.data() : nullptr,
-                            b.wants_bias ? grad_bias.buffer.data() : nullptr},
+    execute_backward(plan,
+                     {grad_y.buffer.data(), y.buffer.data(), x.buffer.data(), filter.buffer.data(),
+                      b.wants_x ? grad_x.buffer.data() : nullptr, b.wants_filter ? grad_filter.buffer.data() : nullptr,
+                      b.wants_bias ? grad_bias.buffer.data() : nullptr},
                      workspace.data());
     CHECK(workspace.intact());
     for (Tensor* tensor : {&grad_y, &y, &x, &filter, &grad_x, &grad_filter, &grad_bias}) CHECK(tensor->buffer.intact());
@@ -132,8 +135,9 @@ struct Gradients {
           for (int64_t w = 0; w < s[3]; ++w, ++i) {
             const double got = tensor->get(a, c, h, w);
             if (std::fabs(got - expected[i]) <= last * std::max(norm, 1.0)) continue;
-            fail(__FILE__, __LINE__, what + " at element " + std::to_string(i) + ": got " + std::to_string(got) +
-                                         ", expected " + std::to_string(expected[i]));
+            fail(__FILE__, __LINE__,
+                 what + " at element " + std::to_string(i) + ": got " + std::to_string(got) + ", expected " +
+                     std::to_string(expected[i]));
             return;
           }
         }
@@ -160,9 +164,10 @@ void geometries(const char* isa) {
       for (int64_t stride : {1, 2, 3, 7}) {
         for (int64_t dilation : {1, 2, 3, 6}) {
           for (int64_t groups : {1, 3}) {
-            check_problem(features,
-                          backward_of(make_problem(dtype, 2, 6, 15, 21, 9, k, stride, k / 2 * dilation, dilation, groups)),
-                          &random);
+            check_problem(
+                features,
+                backward_of(make_problem(dtype, 2, 6, 15, 21, 9, k, stride, k / 2 * dilation, dilation, groups)),
+                &random);
           }
         }
       }
@@ -297,13 +302,13 @@ void long_sums(const char* isa) {
   }
 }
 
-#define MSCT_VARIANT(name, features)                                                    \
-  TEST(geometries_##name) { geometries(#name); }                                        \
-  TEST(random_problems_##name) { random_problems(#name); }                              \
-  TEST(empty_##name) { empty(#name); }                                                  \
-  TEST(saturated_##name) { saturated(#name); }                                          \
-  TEST(nan_stays_where_it_belongs_##name) { nan_stays_where_it_belongs(#name); }        \
-  TEST(deterministic_##name) { deterministic(#name); }                                  \
+#define MSCT_VARIANT(name, features)                                             \
+  TEST(geometries_##name) { geometries(#name); }                                 \
+  TEST(random_problems_##name) { random_problems(#name); }                       \
+  TEST(empty_##name) { empty(#name); }                                           \
+  TEST(saturated_##name) { saturated(#name); }                                   \
+  TEST(nan_stays_where_it_belongs_##name) { nan_stays_where_it_belongs(#name); } \
+  TEST(deterministic_##name) { deterministic(#name); }                           \
   TEST(long_sums_##name) { long_sums(#name); }
 #include "kernels/cpu/kernels.inc"
 #undef MSCT_VARIANT

@@ -40,7 +40,8 @@ void geometries(const char* isa) {
       for (int64_t stride : {1, 2, 3, 8}) {
         for (int64_t dilation : {1, 2, 3, 8}) {
           for (int64_t groups : {1, 2, 6}) {
-            check_problem(features, make_problem(dtype, 2, 6, 19, 29, 12, k, stride, k / 2 * dilation, dilation, groups),
+            check_problem(features,
+                          make_problem(dtype, 2, 6, 19, 29, 12, k, stride, k / 2 * dilation, dilation, groups),
                           &random);
           }
         }
@@ -146,13 +147,13 @@ void deterministic(const char* isa) {
   }
 }
 
-#define MSCT_VARIANT(name, features)                                                      \
-  TEST(edges_##name) { edges(#name); }                                                    \
-  TEST(geometries_##name) { geometries(#name); }                                          \
-  TEST(without_input_channels_##name) { without_input_channels(#name); }                  \
-  TEST(random_problems_##name) { random_problems(#name); }                                \
-  TEST(non_finite_##name) { non_finite(#name); }                                          \
-  TEST(float16_accumulates_in_float32_##name) { float16_accumulates_in_float32(#name); }  \
+#define MSCT_VARIANT(name, features)                                                     \
+  TEST(edges_##name) { edges(#name); }                                                   \
+  TEST(geometries_##name) { geometries(#name); }                                         \
+  TEST(without_input_channels_##name) { without_input_channels(#name); }                 \
+  TEST(random_problems_##name) { random_problems(#name); }                               \
+  TEST(non_finite_##name) { non_finite(#name); }                                         \
+  TEST(float16_accumulates_in_float32_##name) { float16_accumulates_in_float32(#name); } \
   TEST(deterministic_##name) { deterministic(#name); }
 #include "kernels/cpu/kernels.inc"
 #undef MSCT_VARIANT

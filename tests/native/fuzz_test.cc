@@ -1,6 +1,6 @@
 // Random problems, every variant of this CPU and both fusion modes on the same bytes, against float64 and each other.
-// MS_CONVTANH_FUZZ_SECONDS (default 5) bounds the time, MS_CONVTANH_FUZZ_SEED (default 1) chooses the problems; a failure
-// prints the problem and its seed.
+// MS_CONVTANH_FUZZ_SECONDS (default 5) bounds the time, MS_CONVTANH_FUZZ_SEED (default 1) chooses the problems; a
+// failure prints the problem and its seed.
 #include <chrono>
 
 #include "kernels/cpu/thread_pool.h"
@@ -15,8 +15,7 @@ int64_t setting(const char* name, int64_t otherwise) {
 }
 
 TEST(fuzz) {
-  const auto end = std::chrono::steady_clock::now() +
-                   std::chrono::seconds(setting("MS_CONVTANH_FUZZ_SECONDS", 5));
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(setting("MS_CONVTANH_FUZZ_SECONDS", 5));
   const int64_t first_seed = setting("MS_CONVTANH_FUZZ_SEED", 1);
   int64_t problems = 0;
   while (std::chrono::steady_clock::now() < end && failures() == 0) {
@@ -31,8 +30,8 @@ TEST(fuzz) {
       for (Fusion fusion : {Fusion::kHalf, Fusion::kTrue}) {
         Random values(seed);
         Tensors tensors(p, &values, size_of(p.dtype) * random.integer(0, 9));
-        const Plan plan = run({mask & detected_features(), fusion, random.integer(1, 4)}, &tensors,
-                              random.integer(0, 63));
+        const Plan plan =
+            run({mask & detected_features(), fusion, random.integer(1, 4)}, &tensors, random.integer(0, 63));
         CHECK(plan.k1 == &variant);
         tensors.check("seed " + std::to_string(seed) + ", " + variant.name + ", " + describe(p));
         const std::vector<char> y(tensors.y.data(), tensors.y.data() + tensors.y.size());

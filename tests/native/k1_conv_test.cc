@@ -76,7 +76,8 @@ void filter(const K1Variant& variant) {
     const int64_t shape[4] = {f.m, f.ci, f.kh, f.kw};
     // Axes in any order of memory, with or without gaps, sometimes repeated.
     std::vector<int> order = {0, 1, 2, 3};
-    for (int i = 3; i > 0; --i) std::swap(order[static_cast<size_t>(i)], order[static_cast<size_t>(random.integer(0, i))]);
+    for (int i = 3; i > 0; --i)
+      std::swap(order[static_cast<size_t>(i)], order[static_cast<size_t>(random.integer(0, i))]);
     if (random.integer(0, 1)) order = {3, 2, 1, 0};
     int64_t extent = 1;
     for (int axis : order) {
@@ -156,8 +157,8 @@ void input(const K1Variant& variant) {
   }
 }
 
-#define MSCT_VARIANT(name, features)                                 \
-  TEST(gemm_##name) { gemm(require(k1_variants(), #name)); }         \
+#define MSCT_VARIANT(name, features)                                  \
+  TEST(gemm_##name) { gemm(require(k1_variants(), #name)); }          \
   TEST(pack_filter_##name) { filter(require(k1_variants(), #name)); } \
   TEST(pack_input_##name) { input(require(k1_variants(), #name)); }
 #include "kernels/cpu/kernels.inc"

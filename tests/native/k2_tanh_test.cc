@@ -32,7 +32,8 @@ void sweep(const K2Variant& variant) {
   for (uint64_t first = 0; first < 0x80000000ull; first += kRow * 1031) {
     for (float sign : {1.0f, -1.0f}) {
       for (int64_t i = 0; i < kRow; ++i) {
-        const uint32_t bits = static_cast<uint32_t>(std::min<uint64_t>(first + static_cast<uint64_t>(i) * 1031, 0x7FFFFFFF));
+        const uint32_t bits =
+            static_cast<uint32_t>(std::min<uint64_t>(first + static_cast<uint64_t>(i) * 1031, 0x7FFFFFFF));
         z[i] = bit_cast<float>(sign < 0 ? bits | 0x80000000u : bits);
       }
       variant.kernel.row[0](z.data(), sign < 0 ? mirrored.data() : y.data(), kRow);
@@ -47,8 +48,8 @@ void sweep(const K2Variant& variant) {
 void special(const K2Variant& variant) {
   const float infinity = INFINITY;
   Guarded<float> z(16), y(16);
-  const float values[16] = {0.0f,     -0.0f, infinity, -infinity, NAN,      -NAN,    0x1p-149f, -0x1p-149f,
-                            3.4e38f,  88.8f, -89.0f,   20.0f,     0x1p-30f, 9.0f,    9.1f,      1e-40f};
+  const float values[16] = {0.0f,    -0.0f, infinity, -infinity, NAN,      -NAN, 0x1p-149f, -0x1p-149f,
+                            3.4e38f, 88.8f, -89.0f,   20.0f,     0x1p-30f, 9.0f, 9.1f,      1e-40f};
   std::copy(values, values + 16, z.data());
   variant.kernel.row[0](z.data(), y.data(), 16);
   for (int i = 0; i < 16; ++i) check_value(values[i], y[i]);
@@ -60,8 +61,8 @@ void special(const K2Variant& variant) {
   CHECK_EQ(y[8], 1.0f);
 }
 
-// Every float16 and bfloat16 as z. The result is float32 tanh rounded to nearest even, and so nearly always the correctly
-// rounded one, never further than its neighbour.
+// Every float16 and bfloat16 as z. The result is float32 tanh rounded to nearest even, and so nearly always the
+// correctly rounded one, never further than its neighbour.
 void narrow(const K2Variant& variant, DType dtype) {
   Guarded<float> z(65536), wide(65536);
   Guarded<uint16_t> y(65536, 2);
@@ -126,7 +127,8 @@ void agree(const K2Variant& variant) {
   const K2Kernel& portable = require(k2_variants(), "portable").kernel;
   Guarded<float> z(kRow), y(kRow), expected(kRow);
   for (uint64_t first = 0; first < 0x100000000ull; first += kRow * 8191) {
-    for (int64_t i = 0; i < kRow; ++i) z[i] = bit_cast<float>(static_cast<uint32_t>(first + static_cast<uint64_t>(i) * 8191));
+    for (int64_t i = 0; i < kRow; ++i)
+      z[i] = bit_cast<float>(static_cast<uint32_t>(first + static_cast<uint64_t>(i) * 8191));
     variant.kernel.row[0](z.data(), y.data(), kRow);
     portable.row[0](z.data(), expected.data(), kRow);
     for (int64_t i = 0; i < kRow; ++i) {
@@ -135,13 +137,13 @@ void agree(const K2Variant& variant) {
   }
 }
 
-#define MSCT_VARIANT(name, features)                                                  \
-  TEST(sweep_##name) { sweep(require(k2_variants(), #name)); }                        \
-  TEST(special_##name) { special(require(k2_variants(), #name)); }                    \
-  TEST(float16_##name) { narrow(require(k2_variants(), #name), DType::kFloat16); }    \
-  TEST(bfloat16_##name) { narrow(require(k2_variants(), #name), DType::kBFloat16); }  \
-  TEST(stores_##name) { stores(require(k2_variants(), #name)); }                      \
-  TEST(rows_##name) { rows(require(k2_variants(), #name)); }                          \
+#define MSCT_VARIANT(name, features)                                                 \
+  TEST(sweep_##name) { sweep(require(k2_variants(), #name)); }                       \
+  TEST(special_##name) { special(require(k2_variants(), #name)); }                   \
+  TEST(float16_##name) { narrow(require(k2_variants(), #name), DType::kFloat16); }   \
+  TEST(bfloat16_##name) { narrow(require(k2_variants(), #name), DType::kBFloat16); } \
+  TEST(stores_##name) { stores(require(k2_variants(), #name)); }                     \
+  TEST(rows_##name) { rows(require(k2_variants(), #name)); }                         \
   TEST(agrees_with_portable_##name) { agree(require(k2_variants(), #name)); }
 #include "kernels/cpu/kernels.inc"
 #undef MSCT_VARIANT

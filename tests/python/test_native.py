@@ -207,19 +207,19 @@ TYPE_ERRORS = {
     "groups": ((X, W), {"groups": 1.0}, "groups must be of int, got float 1.0"),
 }
 VALUE_ERRORS = {
-    "x_rank": ((X[0, 0], W), {}, "x must have 4 dimensions, got 2"),
-    "filter_rank": ((X, W[0]), {}, "filter must have 4 dimensions, got 3"),
+    "x_rank": ((X[0, 0], W), {}, r"x must be 4-dimensional, got shape \[8, 8\]"),
+    "filter_rank": ((X, W[0]), {}, r"filter must be 4-dimensional, got shape \[4, 3, 3\]"),
     "channels": ((X, W[:, :3]), {}, r"filter.shape\[1\] must equal x.shape\[1\] / groups = 4, got 3"),
     "bias": ((X, W, np.zeros(5, np.float32)), {}, r"bias.shape\[0\] must equal filter.shape\[0\] = 6, got 5"),
     "groups": ((X, W), {"groups": 3}, "groups must divide"),
     "no_groups": ((X, W), {"groups": 0}, "groups must be >= 1, got 0"),
     "many_groups": ((X, W), {"groups": 2**64}, "groups must fit 64 bits"),
     "zero_stride": ((X, W), {"strides": [1, 0]}, r"strides must be from 1 .* got \[1, 0\]"),
-    "stride_count": ((X, W), {"strides": [1]}, r"strides must have 2 entries for NCHW, got \[1\]"),
+    "stride_count": ((X, W), {"strides": [1]}, r"strides must be \[h, w\] for NCHW, got \[1\]"),
     "zero_dilation": ((X, W), {"dilations": 0}, "dilations must be from 1"),
     "negative_pad": ((X, W), {"pads": [0, 0, -1, 0]}, "pads must be from 0"),
     "absurd_pad": ((X, W), {"pads": 2**62}, "pads must be from 0 to 2147483647"),
-    "pad_count": ((X, W), {"pads": [1, 1, 1]}, r"pads must have 2 or 4 entries for NCHW, got \[1, 1, 1\]"),
+    "pad_count": ((X, W), {"pads": [1, 1, 1]}, r"pads must be \[top, bottom, left, right\] or .* got \[1, 1, 1\]"),
     "kernel": ((X, W), {"dilations": [1, 4]}, "dilated kernel along width must fit the padded input of 8, got 9"),
     "no_channels": ((X[:, :0], W[:, :0]), {}, "x must not be empty"),
 }

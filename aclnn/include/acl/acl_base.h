@@ -93,9 +93,9 @@ typedef enum {
 ACL_FUNC_VISIBILITY size_t aclDataTypeSize(aclDataType dataType);
 
 /*
- * Conversions for filling and reading host buffers. As in CANN they keep no Inf and no NaN: to float16, values beyond the
- * range, Inf and NaN become +-65504; to float, Inf becomes +-65536 and NaN a number from 65600 to 131008. Rounding is to
- * nearest even. The operator itself keeps Inf and NaN.
+ * Conversions for filling and reading host buffers. As in CANN they keep no Inf and no NaN: to float16, values beyond
+ * the range, Inf and NaN become +-65504; to float, Inf becomes +-65536 and NaN a number from 65600 to 131008. Rounding
+ * is to nearest even. The operator itself keeps Inf and NaN.
  */
 ACL_FUNC_VISIBILITY float aclFloat16ToFloat(aclFloat16 value);
 ACL_FUNC_VISIBILITY aclFloat16 aclFloatToFloat16(float value);

@@ -2,9 +2,9 @@
  * The host runtime for machines without CANN: device, memory, streams and events on this CPU. Names, arguments and
  * values are CANN's. There is one device, 0; its memory is the host's, so every pointer may be passed anywhere.
  *
- * Every call returns ACL_SUCCESS or a code, and then aclGetRecentErrMsg() names the argument, what was expected and what
- * came. Handles (streams, events, contexts) are never reused: one that was destroyed is refused, not followed. All calls
- * may be made from any thread.
+ * Every call returns ACL_SUCCESS or a code, and then aclGetRecentErrMsg() names the argument, what was expected and
+ * what came. Handles (streams, events, contexts) are never reused: one that was destroyed is refused, not followed. All
+ * calls may be made from any thread.
  *
  * After fork() the child can use the null stream and whatever it makes itself; streams and events of the parent are
  * refused there.
@@ -73,8 +73,8 @@ typedef enum aclrtMemMallocPolicy {
 } aclrtMemMallocPolicy;
 
 /*
- * Start and end of use. Both are optional on this runtime. configPath is null, "" or a file that exists (CANN's settings
- * for dumps and profiling; nothing in it applies here). A second aclInit changes nothing and returns
+ * Start and end of use. Both are optional on this runtime. configPath is null, "" or a file that exists (CANN's
+ * settings for dumps and profiling; nothing in it applies here). A second aclInit changes nothing and returns
  * ACL_ERROR_REPEAT_INITIALIZE; a second aclFinalize returns ACL_ERROR_REPEAT_FINALIZE.
  */
 ACL_FUNC_VISIBILITY aclError aclInit(const char *configPath);
@@ -95,7 +95,7 @@ ACL_FUNC_VISIBILITY aclError aclrtGetDeviceCount(uint32_t *count);
 ACL_FUNC_VISIBILITY aclError aclrtGetRunMode(aclrtRunMode *runMode);
 ACL_FUNC_VISIBILITY aclError aclrtSynchronizeDevice(void);
 
-/* Contexts own nothing here: streams, events and memory are the process's. A new context is its thread's current one. */
+/* Contexts own nothing: streams, events and memory are the process's. A new context is its thread's current one. */
 ACL_FUNC_VISIBILITY aclError aclrtCreateContext(aclrtContext *context, int32_t deviceId);
 ACL_FUNC_VISIBILITY aclError aclrtDestroyContext(aclrtContext context);
 ACL_FUNC_VISIBILITY aclError aclrtSetCurrentContext(aclrtContext context);
@@ -124,10 +124,10 @@ ACL_FUNC_VISIBILITY aclError aclrtMemsetAsync(void *devPtr, size_t maxCount, int
                                               aclrtStream stream);
 
 /*
- * Streams run their work in order, each on a thread of its own that starts with the first piece of work. The null stream
- * runs work on the calling thread, before the call returns. A piece of work that fails does not stop the ones behind it;
- * synchronizing waits for all of them and returns the first failure, once. Destroying waits too (also the Force form:
- * work in progress cannot be taken off a CPU). Priority and flags are hints that change nothing here.
+ * Streams run their work in order, each on a thread of its own that starts with the first piece of work. The null
+ * stream runs work on the calling thread, before the call returns. A piece of work that fails does not stop the ones
+ * behind it; synchronizing waits for all of them and returns the first failure, once. Destroying waits too (also the
+ * Force form: work in progress cannot be taken off a CPU). Priority and flags are hints that change nothing here.
  */
 ACL_FUNC_VISIBILITY aclError aclrtCreateStream(aclrtStream *stream);
 ACL_FUNC_VISIBILITY aclError aclrtCreateStreamWithConfig(aclrtStream *stream, uint32_t priority, uint32_t flag);
@@ -139,9 +139,9 @@ ACL_FUNC_VISIBILITY aclError aclrtStreamQuery(aclrtStream stream, aclrtStreamSta
 ACL_FUNC_VISIBILITY aclError aclrtStreamWaitEvent(aclrtStream stream, aclrtEvent event);
 
 /*
- * Events mark a place in a stream. An event may be recorded again: waits and queries concern its latest recording, and an
- * event that was never recorded counts as complete. The elapsed time between two recordings is in milliseconds; it needs
- * events from aclrtCreateEvent or with ACL_EVENT_TIME_LINE, both complete.
+ * Events mark a place in a stream. An event may be recorded again: waits and queries concern its latest recording, and
+ * an event that was never recorded counts as complete. The elapsed time between two recordings is in milliseconds; it
+ * needs events from aclrtCreateEvent or with ACL_EVENT_TIME_LINE, both complete.
  */
 ACL_FUNC_VISIBILITY aclError aclrtCreateEvent(aclrtEvent *event);
 ACL_FUNC_VISIBILITY aclError aclrtCreateEventWithFlag(aclrtEvent *event, uint32_t flag);

@@ -68,9 +68,9 @@ ACL_FUNC_VISIBILITY aclnnStatus aclDestroyBoolArray(const aclBoolArray* array);
 ACL_FUNC_VISIBILITY aclnnStatus aclGetBoolArraySize(const aclBoolArray* array, uint64_t* size);
 
 /*
- * Executors are made by phase 1 and freed by phase 2. A repeatable one is not: phase 2 may be called on it any number of
- * times, also from several threads, and aclDestroyAclOpExecutor frees it, as it frees one that was never launched. Work
- * already launched goes on. A null executor returns ACLNN_ERR_INNER_NULLPTR, one that is not alive
+ * Executors are made by phase 1 and freed by phase 2. A repeatable one is not: phase 2 may be called on it any number
+ * of times, also from several threads, and aclDestroyAclOpExecutor frees it, as it frees one that was never launched.
+ * Work already launched goes on. A null executor returns ACLNN_ERR_INNER_NULLPTR, one that is not alive
  * ACLNN_ERR_PARAM_INVALID.
  */
 ACL_FUNC_VISIBILITY aclnnStatus aclSetAclOpExecutorRepeatable(aclOpExecutor* executor);

@@ -53,14 +53,14 @@ __attribute__((visibility("default"))) aclnnStatus aclnnFusedConvTanhGetWorkspac
  *   workspace      at least the size that phase 1 returned; null only if that is 0
  *   stream         work is queued on it; null runs the operator before returning
  *
- * Data must be aligned to its elements (2 or 4 bytes). y must not share memory with the inputs or the workspace: this is
- * refused where it is certain, that is, for views without gaps.
+ * Data must be aligned to its elements (2 or 4 bytes). y must not share memory with the inputs or the workspace: this
+ * is refused where it is certain, that is, for views without gaps.
  *
  * Returns ACLNN_SUCCESS; ACLNN_ERR_INNER_NULLPTR (561103) for a null executor; ACLNN_ERR_PARAM_NULLPTR for a null
- * workspace where one is needed, or null data; ACLNN_ERR_PARAM_INVALID for a workspace that is too small, shared memory,
- * data that is not aligned, or an executor that is not alive; ACLNN_ERR_RUNTIME_ERROR (361001) for a stream that is not
- * alive. A refused launch leaves the executor alive. A failure while the work runs on a stream is returned by
- * aclrtSynchronizeStream.
+ * workspace where one is needed, or null data; ACLNN_ERR_PARAM_INVALID for a workspace that is too small, shared
+ * memory, data that is not aligned, or an executor that is not alive; ACLNN_ERR_RUNTIME_ERROR (361001) for a stream
+ * that is not alive. A refused launch leaves the executor alive. A failure while the work runs on a stream is returned
+ * by aclrtSynchronizeStream.
  */
 __attribute__((visibility("default"))) aclnnStatus aclnnFusedConvTanh(void *workspace, uint64_t workspaceSize,
                                                                       aclOpExecutor *executor, aclrtStream stream);

@@ -82,13 +82,7 @@ def held_out_psnr(network: nn.Cell) -> tuple[float, float]:
 @click.option("--steps", default=30_000, show_default=True, type=click.IntRange(1))
 @click.option("--batch", default=16, show_default=True, type=click.IntRange(1), help="Patches of one step.")
 @click.option("--patch", default=17, show_default=True, type=click.IntRange(1), help="Side of a patch, low-resolution.")
-@click.option(
-    "--learning-rate",
-    default=1e-3,
-    show_default=True,
-    type=click.FloatRange(0, min_open=True),
-    help="At the start; a cosine brings it to 1/100.",
-)
+@click.option("--learning-rate", default=1e-3, show_default=True, type=click.FloatRange(0, min_open=True))
 @click.option("--validate-every", default=2_000, show_default=True, type=click.IntRange(1), metavar="STEPS")
 @click.option("--seed", default=1, show_default=True)
 @click.option(
@@ -113,8 +107,7 @@ def main(
     if not output.absolute().parent.is_dir():  # known before the long work, not after it
         raise click.BadParameter(f"output: the folder '{output.parent}' does not exist.")
     network = Espcn()
-    rates = nn.cosine_decay_lr(learning_rate / 100, learning_rate, steps, steps, 1)
-    optimizer = nn.Adam(network.trainable_params(), rates)
+    optimizer = nn.Adam(network.trainable_params(), learning_rate)
     step = nn.TrainOneStepCell(nn.WithLossCell(network, nn.MSELoss()), optimizer)
     step.set_train()
 
