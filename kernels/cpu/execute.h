@@ -6,8 +6,8 @@
 
 namespace msct {
 
-// workspace: at least plan.workspace_bytes bytes of any alignment. Allocates nothing. May be called from many threads at
-// once with different workspaces.
+// workspace: at least plan.workspace_bytes bytes of any alignment. Allocates nothing. May be called from many threads
+// at once with different workspaces.
 // gate: y of the forward operator if plan.gated.
 void execute(const Plan& plan, const ConvTanhTensors& tensors, void* workspace, const void* gate = nullptr);
 

@@ -6,8 +6,8 @@
 
 namespace msct {
 
-// workspace: at least plan.workspace_bytes bytes of any alignment. Allocates nothing. May be called from many threads at
-// once with different workspaces.
+// workspace: at least plan.workspace_bytes bytes of any alignment. Allocates nothing. May be called from many threads
+// at once with different workspaces.
 void execute_backward(const BackwardPlan& plan, const BackwardTensors& tensors, void* workspace);
 
 }  // namespace msct

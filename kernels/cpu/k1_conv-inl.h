@@ -124,7 +124,7 @@ MSCT_INLINE void apply_gate(float* values, const void* y, int64_t offset, int64_
   }
 }
 
-// One packed row of channel ci: zeros where the padded column lies outside x. Zeros are written first, in whole vectors.
+// One packed row of channel ci: zeros where the padded column lies outside x. Zeros come first, in whole vectors.
 MSCT_INLINE void pack_row(const K1Input& input, int64_t ci, int64_t row, int64_t first_column, float* packed) {
   const int64_t stride = input.w.stride;
   // Columns c with 0 <= first_column + c * stride < wi.

@@ -1,9 +1,9 @@
 // The filter gradient's GEMM over any Simd; included inside a target region and an anonymous namespace by
 // k1_grad_filter_<isa>.cc.
 //
-// Register tile: kTileRows rows of a x kTileColumns columns of b, one vector of partial sums for each pair. Both operands
-// are loaded as they lie: nothing is broadcast or transposed. The last tile of an axis repeats its last row or column and
-// drops what comes out of the repeats.
+// Register tile: kTileRows rows of a x kTileColumns columns of b, one vector of partial sums for each pair. Both
+// operands are loaded as they lie: nothing is broadcast or transposed. The last tile of an axis repeats its last row or
+// column and drops what comes out of the repeats.
 
 template <int kRows, int kColumns>
 MSCT_INLINE void dot(const GradFilterBlock& block, const float* const* a, const float* const* b,

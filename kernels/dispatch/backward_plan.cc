@@ -21,7 +21,7 @@ struct PhaseAxis {
 };
 
 // Output o and tap t reach pixel o * stride + t * dilation - pad. Solved for o, with j the pixel's number in its phase:
-// o = j + (first + pad - t * dilation) / stride, for the taps where that is whole: every tap_step-th from the lowest one.
+// o = j + (first + pad - t * dilation) / stride, for the taps where that is whole: every tap_step-th from the lowest.
 std::vector<PhaseAxis> make_phases(int64_t size, int64_t taps, int64_t stride, int64_t dilation, int64_t pad) {
   const int64_t tap_step = phase_step(stride, dilation);
   std::vector<PhaseAxis> phases;

@@ -11,8 +11,8 @@ namespace msct {
 
 struct GradFilterVariant;
 
-// gradX by ordinary convolutions. With stride s, input rows fall into s phases, each reached by a part of the taps only:
-// the gradient of a phase is a convolution of stride 1 of dz, by these taps in reverse. Phases without taps are 0.
+// gradX by ordinary convolutions. With stride s, input rows fall into s phases, each reached by a part of the taps
+// only: the gradient of a phase is a convolution of stride 1 of dz, by these taps in reverse. The other phases are 0.
 struct GradInputPhase {
   Plan plan;  // linear and gated
   int64_t filter_offset;  // elements, to the last tap that is used
