@@ -116,11 +116,18 @@ MSCT_INLINE void fill_zeros(float* to, int64_t begin, int64_t end) {
 
 // values *= 1 - y * y, without cancellation where |y| is near 1 and exactly 0 where it is 1.
 MSCT_INLINE void apply_gate(float* values, const void* y, int64_t offset, int64_t step, int64_t n, DType dtype) {
+  const auto multiply = [](float* to, const float* from, int64_t size) {
+    for (int64_t i = 0; i < size; ++i) to[i] *= (1.0f - from[i]) * (1.0f + from[i]);
+  };
+  if (dtype == DType::kFloat32 && step == 1) {
+    multiply(values, static_cast<const float*>(y) + offset, n);
+    return;
+  }
   float chunk[kChunk];
   for (int64_t start = 0; start < n; start += kChunk) {
     const int64_t size = n - start < kChunk ? n - start : kChunk;
     load_row(chunk, y, offset + start * step, step, size, dtype);
-    for (int64_t i = 0; i < size; ++i) values[start + i] *= (1.0f - chunk[i]) * (1.0f + chunk[i]);
+    multiply(values + start, chunk, size);
   }
 }
 

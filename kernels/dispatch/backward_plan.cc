@@ -127,8 +127,7 @@ void plan_grad_filter(const DispatchOptions& options, BackwardPlan* plan) {
   const int64_t taps = p.kh * p.kw;
   const int64_t ci_group = p.ci / p.groups;
   const int64_t co_group = p.co / p.groups;
-  // Rows are not joined here: y, gradY and x would all have to agree.
-  grad.forward.problem = p;
+  grad.forward.problem = p;  // its rows are joined if all tensors allow it, not x and y alone
   grad.forward.fusion = Fusion::kTrue;
   Tiling& tiling = grad.forward.tiling;
   tiling.cols = std::clamp<int64_t>(p.wo, 1, round_up(kBlockPixels, lanes));
@@ -175,7 +174,12 @@ BackwardPlan make_backward_plan(const DispatchOptions& options, const BackwardPr
   BackwardPlan plan = {};
   plan.problem = problem;
   plan.threads = 1;
-  const ConvTanhProblem& p = problem.forward;
+  const ConvTanhProblem& p = plan.problem.forward;
+  // A tensor that is not touched has no say.
+  if (can_join_rows(p, {p.y_strides, problem.grad_y_strides, problem.wants_filter ? p.x_strides : p.y_strides,
+                        problem.wants_x ? problem.grad_x_strides : p.y_strides})) {
+    join_rows(&plan.problem.forward);
+  }
   if (problem.wants_x && p.n > 0 && p.ci > 0 && p.hi > 0 && p.wi > 0) plan_grad_x(options, &plan);
   const bool wants_sums = (problem.wants_filter && p.ci > 0) || problem.wants_bias;
   if (wants_sums && p.co > 0 && plan.workspace_bytes != INT64_MAX) plan_grad_filter(options, &plan);

@@ -30,18 +30,6 @@ const Variant* best_variant(const VariantList<Variant>& variants, uint32_t featu
   return nullptr;  // unreachable: the portable variant needs nothing
 }
 
-// A 1x1 convolution whose rows follow each other in x and in y is one long row.
-ConvTanhProblem join_rows(ConvTanhProblem p) {
-  const bool pointwise = p.kh == 1 && p.kw == 1 && p.stride_h == 1 && p.stride_w == 1 && p.pad_top == 0 &&
-                         p.pad_bottom == 0 && p.pad_left == 0 && p.pad_right == 0;
-  if (!pointwise || p.hi == 1) return p;
-  if (p.x_strides[2] != p.wi * p.x_strides[3] || p.y_strides[2] != p.wo * p.y_strides[3]) return p;
-  p.wi *= p.hi;
-  p.wo *= p.ho;
-  p.hi = p.ho = 1;
-  return p;
-}
-
 Tiling make_tiling(const ConvTanhProblem& p, const K1Kernel& kernel, bool direct, int64_t threads) {
   const int64_t ci_group = p.ci / p.groups;
   const int64_t co_group = p.co / p.groups;
@@ -107,9 +95,24 @@ bool is_countable(const Plan& plan) {
 
 }  // namespace
 
+bool can_join_rows(const ConvTanhProblem& p, std::initializer_list<const int64_t*> strides) {
+  const bool pointwise = p.kh == 1 && p.kw == 1 && p.stride_h == 1 && p.stride_w == 1 && p.pad_top == 0 &&
+                         p.pad_bottom == 0 && p.pad_left == 0 && p.pad_right == 0;
+  return pointwise && p.hi > 1 && std::all_of(strides.begin(), strides.end(), [&](const int64_t* tensor) {
+           return tensor[2] == p.wi * tensor[3];
+         });
+}
+
+void join_rows(ConvTanhProblem* p) {
+  p->wi *= p->hi;
+  p->wo *= p->ho;
+  p->hi = p->ho = 1;
+}
+
 Plan make_plan(const DispatchOptions& options, const ConvTanhProblem& problem) {
   Plan plan = {};
-  plan.problem = join_rows(problem);
+  plan.problem = problem;
+  if (can_join_rows(problem, {problem.x_strides, problem.y_strides})) join_rows(&plan.problem);
   plan.filter_group_stride = problem.co / problem.groups * problem.filter_strides[0];
   finish_plan(options, &plan);
   return plan;

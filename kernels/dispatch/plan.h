@@ -3,6 +3,7 @@
 #define MS_CONVTANH_KERNELS_DISPATCH_PLAN_H_
 
 #include <cstdint>
+#include <initializer_list>
 
 #include "kernels/problem.h"
 
@@ -48,6 +49,10 @@ struct Plan {
 };
 
 Plan make_plan(const DispatchOptions& options, const ConvTanhProblem& problem);
+
+// A 1x1 convolution is one long row, if the rows of all its tensors follow each other.
+bool can_join_rows(const ConvTanhProblem& problem, std::initializer_list<const int64_t*> strides);
+void join_rows(ConvTanhProblem* problem);
 
 // Completes a plan that has its problem, filter_group_stride, linear and gate.
 void finish_plan(const DispatchOptions& options, Plan* plan);
