@@ -81,6 +81,26 @@ TEST(views_with_strides_and_offsets) {
   }
 }
 
+TEST(random_views_of_random_problems) {
+  Random random{std::mt19937_64(577)};
+  for (int repeat = 0; repeat < 200; ++repeat) {
+    const aclDataType dtype = kDtypes[repeat % 3];
+    const Geometry g = random_geometry(&random);
+    BackwardCall call = call_of(g.x, g.filter, g.strides, g.pads, g.dilations, g.groups, dtype);
+    for (Tensor* tensor : {&call.grad_y, &call.y, &call.x, &call.filter}) {
+      *tensor = random_view(tensor->shape, true, dtype, &random);
+    }
+    for (auto* gradient : {&call.grad_x, &call.grad_filter, &call.grad_bias}) {
+      *gradient = random_view((*gradient)->shape, false, dtype, &random);
+    }
+    run_and_check(call);
+    if (failures() != 0) {
+      fail(__FILE__, __LINE__, "in repeat " + std::to_string(repeat));
+      return;
+    }
+  }
+}
+
 TEST(inputs_may_repeat_elements) {
   BackwardCall call = small_backward_call();
   call.grad_y = tensor_with({2, 6, 4, 4}, {0, 0, 0, 0}, 2, {3}, ACL_FLOAT);  // the gradient of a sum, say

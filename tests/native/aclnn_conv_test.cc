@@ -1,8 +1,6 @@
 // aclnnFusedConvTanh against a float64 reference: dtypes, attributes, views of every kind, empty and huge tensors.
 #include <sys/mman.h>
 
-#include <numeric>
-#include <random>
 #include <thread>
 
 #include "tests/native/aclnn_test_util.h"
@@ -36,28 +34,6 @@ Call call_of(Ints x, Ints filter, Ints strides, Ints pads, Ints dilations, int64
   call.groups = groups;
   call.y = tensor_of(output_shape(call), dtype);
   return call;
-}
-
-// Numbers from a seed: every run of the tests sees the same ones.
-struct Random {
-  std::mt19937_64 engine;
-  int64_t from(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(engine); }
-};
-
-// The shape in memory of any axis order, with steps and an offset; an input may repeat some axes.
-Tensor random_view(const Ints& shape, bool may_repeat, aclDataType dtype, Random* random) {
-  Ints order(shape.size()), strides(shape.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::shuffle(order.begin(), order.end(), random->engine);
-  int64_t stride = random->from(1, 2), last = 0;
-  for (const int64_t axis : order) {
-    if (may_repeat && random->from(0, 5) == 0) continue;  // stays 0
-    strides[axis] = stride;
-    last += (shape[axis] - 1) * stride;
-    stride = last + random->from(1, 3);
-  }
-  const int64_t offset = random->from(0, 5);
-  return tensor_with(shape, strides, offset, {offset + last + 1}, dtype);
 }
 
 }  // namespace
@@ -122,18 +98,8 @@ TEST(random_views_of_random_problems) {
   Random random{std::mt19937_64(2718)};
   for (int repeat = 0; repeat < 200; ++repeat) {
     const aclDataType dtype = kDtypes[repeat % 3];
-    const int64_t groups = random.from(1, 3), ci = random.from(1, 4), co = random.from(1, 5);
-    Ints x = {random.from(1, 3), groups * ci}, filter = {groups * co, ci}, strides, pads, dilations;
-    for (int64_t axis = random.from(0, 1); axis < 2; ++axis) {
-      const int64_t kernel = random.from(1, 4), dilation = random.from(1, 3), before = random.from(0, 3);
-      const int64_t after = random.from(0, 3), extent = (kernel - 1) * dilation + 1;
-      x.push_back(std::max<int64_t>(1, extent - before - after) + random.from(0, 12));
-      filter.push_back(kernel);
-      strides.push_back(random.from(1, 3));
-      pads.insert(pads.end(), {before, after});
-      dilations.push_back(dilation);
-    }
-    Call call = call_of(x, filter, strides, pads, dilations, groups, dtype);
+    const Geometry g = random_geometry(&random);
+    Call call = call_of(g.x, g.filter, g.strides, g.pads, g.dilations, g.groups, dtype);
     call.x = random_view(call.x.shape, true, dtype, &random);
     call.filter = random_view(call.filter.shape, true, dtype, &random);
     call.bias = random_view(call.bias->shape, true, dtype, &random);

@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <numeric>
 #include <optional>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -127,6 +129,52 @@ inline Tensor tensor_of(Ints shape, aclDataType dtype = ACL_FLOAT) {
   Ints strides = contiguous(shape);
   Ints storage_shape = shape;
   return tensor_with(std::move(shape), std::move(strides), 0, std::move(storage_shape), dtype);
+}
+
+// Numbers from a seed: every run of the tests sees the same ones.
+struct Random {
+  std::mt19937_64 engine;
+  int64_t from(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(engine); }
+};
+
+// Shapes and attributes of a small problem, with one spatial axis or two.
+struct Geometry {
+  Ints x, filter, strides, pads, dilations;
+  int64_t groups;
+};
+
+inline Geometry random_geometry(Random* random) {
+  Geometry g;
+  g.groups = random->from(1, 3);
+  const int64_t ci = random->from(1, 4), co = random->from(1, 5);
+  g.x = {random->from(1, 3), g.groups * ci};
+  g.filter = {g.groups * co, ci};
+  for (int64_t axis = random->from(0, 1); axis < 2; ++axis) {
+    const int64_t kernel = random->from(1, 4), dilation = random->from(1, 3), before = random->from(0, 3);
+    const int64_t after = random->from(0, 3), extent = (kernel - 1) * dilation + 1;
+    g.x.push_back(std::max<int64_t>(1, extent - before - after) + random->from(0, 12));
+    g.filter.push_back(kernel);
+    g.strides.push_back(random->from(1, 3));
+    g.pads.insert(g.pads.end(), {before, after});
+    g.dilations.push_back(dilation);
+  }
+  return g;
+}
+
+// The shape in memory of any axis order, with steps and an offset; an input may repeat some axes.
+inline Tensor random_view(const Ints& shape, bool may_repeat, aclDataType dtype, Random* random) {
+  Ints order(shape.size()), strides(shape.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::shuffle(order.begin(), order.end(), random->engine);
+  int64_t stride = random->from(1, 2), last = 0;
+  for (const int64_t axis : order) {
+    if (may_repeat && random->from(0, 5) == 0) continue;  // stays 0
+    strides[axis] = stride;
+    last += (shape[axis] - 1) * stride;
+    stride = last + random->from(1, 3);
+  }
+  const int64_t offset = random->from(0, 5);
+  return tensor_with(shape, strides, offset, {offset + last + 1}, dtype);
 }
 
 struct DeleteArray {

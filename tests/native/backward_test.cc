@@ -72,6 +72,7 @@ struct Gradients {
 
   void run(const DispatchOptions& options) {
     const BackwardPlan plan = make_backward_plan(options, b);
+    CHECK(static_cast<int64_t>(plan.grad_x.size()) <= grad_input_phases(b));
     Guarded<char> workspace(plan.workspace_bytes, 7);
     execute_backward(plan,
                      {grad_y.buffer.data(), y.buffer.data(), x.buffer.data(), filter.buffer.data(),
