@@ -48,12 +48,13 @@ void sum_rows(const GradFilterBlock& block) {
 
 void run(const GradFilterBlock& block) {
   const auto last = [](int64_t i, int64_t n) { return i < n ? i : n - 1; };
-  for (int64_t column = 0; column < block.columns; column += kTileColumns) {
-    const float* b[kTileColumns];
-    for (int c = 0; c < kTileColumns; ++c) b[c] = block.b + block.b_offset[last(column + c, block.columns)];
-    for (int64_t m = 0; m < block.m; m += kTileRows) {
-      const float* a[kTileRows];
-      for (int r = 0; r < kTileRows; ++r) a[r] = block.a + last(m + r, block.m) * block.a_m_stride;
+  for (int64_t m = 0; m < block.m; m += kTileRows) {
+    const float* a[kTileRows];
+    for (int r = 0; r < kTileRows; ++r) a[r] = block.a + last(m + r, block.m) * block.a_m_stride;
+    // Rows of a stay in L1; columns of neighbouring taps are the same pixels, shifted.
+    for (int64_t column = 0; column < block.columns; column += kTileColumns) {
+      const float* b[kTileColumns];
+      for (int c = 0; c < kTileColumns; ++c) b[c] = block.b + block.b_offset[last(column + c, block.columns)];
       Simd::Float sum[kTileRows][kTileColumns];
       dot<kTileRows, kTileColumns>(block, a, b, sum);
       for (int r = 0; r < kTileRows && m + r < block.m; ++r) {

@@ -103,7 +103,7 @@ void plan_grad_x(const DispatchOptions& options, BackwardPlan* plan) {
 // What fits caches, as in plan.cc, and amortises adding up the lanes of each tile.
 constexpr int64_t kBlockPixels = 1024;
 constexpr int64_t kBlockColumns = 128;
-constexpr int64_t kBlockChannels = 32;
+constexpr int64_t kBlockChannels = 64;
 // At least this many independent tasks, if there are pixels for them.
 constexpr int64_t kTasks = 16;
 
