@@ -10,8 +10,11 @@
 //   FusedConvTanhInit        once for each operator of a compiled network, also with -1 and -2. It sizes nothing,
 //                            because later inputs may be larger: scratch comes from the library's pool, call by call.
 //   FusedConvTanh            for each launch
-// Inputs are x, filter and, if there is one, bias; the output is y. Attributes are those of the operator, and pad_mode:
-// "pad" takes pads as given, "valid" is 0, "same" follows nn.Conv2d and depends on the shape of x.
+// and the same with FusedConvTanhBackward. Inputs are x, filter and, if there is one, bias; the output is y. Attributes
+// are those of the operator, and pad_mode: "pad" takes pads as given, "valid" is 0, "same" follows nn.Conv2d and depends
+// on the shape of x. Backward has the inputs grad_y, y, x and filter, and computes the one gradient that its attribute
+// wanted names (x, filter or bias): what a network does not need is then never computed, and MindSpore can infer the
+// shape of a single output only.
 //
 // Shape inference refuses nothing, because Python's checks come after it, with better exceptions: see _custom.py. What
 // they cannot see is refused at launch. What a returned code means is lost on the way to Python, what() is not:
@@ -29,6 +32,7 @@
 #include "aclnn/opdev/op_errno.h"
 #include "aclnn/src/workspace_pool.h"
 #include "aclnnop/aclnn_fused_conv_tanh.h"
+#include "aclnnop/aclnn_fused_conv_tanh_backward.h"
 
 namespace msct {
 
@@ -72,11 +76,13 @@ struct Attributes final : AotKernelData {
         pads(extra->GetAttrIntVec("pads")),
         dilations(extra->GetAttrIntVec("dilations")),
         groups(extra->GetAttrInt("groups")),
-        pad_mode(extra->GetAttrStr("pad_mode")) {}
+        pad_mode(extra->GetAttrStr("pad_mode")),
+        wanted(extra->HasAttr("wanted") ? extra->GetAttrStr("wanted") : "") {}
 
   std::vector<int64_t> strides, pads, dilations;
   int64_t groups;
   std::string pad_mode;
+  std::string wanted;  // of Backward
 };
 
 struct Shape {
@@ -152,9 +158,12 @@ void throw_if_failed(aclnnStatus status) {
 struct Destroy {
   void operator()(const aclTensor* tensor) const { aclDestroyTensor(tensor); }
   void operator()(const aclIntArray* array) const { aclDestroyIntArray(array); }
+  void operator()(const aclBoolArray* array) const { aclDestroyBoolArray(array); }
+  void operator()(aclOpExecutor* executor) const { aclDestroyAclOpExecutor(executor); }
 };
 using Tensor = std::unique_ptr<aclTensor, Destroy>;
 using IntArray = std::unique_ptr<aclIntArray, Destroy>;
+using BoolArray = std::unique_ptr<aclBoolArray, Destroy>;
 
 Tensor tensor(const std::vector<int64_t>& shape, aclDataType dtype, aclFormat format, void* data) {
   Tensor made(aclCreateTensor(shape.data(), shape.size(), dtype, nullptr, 0, format, shape.data(), shape.size(), data));
@@ -168,8 +177,6 @@ IntArray int_array(const std::vector<int64_t>& values) {
   return made;
 }
 
-aclFormat format_of(const Shape& x) { return x.dims.size() == 3 ? ACL_FORMAT_NCL : ACL_FORMAT_NCHW; }
-
 aclDataType dtype_of(const std::string& name) {
   if (name == "float32") return ACL_FLOAT;
   if (name == "float16") return ACL_FLOAT16;
@@ -178,6 +185,33 @@ aclDataType dtype_of(const std::string& name) {
 }
 
 constexpr int64_t kKeepDtype = 0;
+
+// The arguments of one launch for phase 1.
+struct Launch {
+  // x and filter are inputs number x and x + 1.
+  Launch(int x, int nparam, void** params, int* ndims, int64_t** shapes, const char** dtypes, void* extra)
+      : attributes(*static_cast<const Attributes*>(static_cast<AotExtra*>(extra)->KernelData())),
+        strides(int_array(attributes.strides)),
+        dilations(int_array(attributes.dilations)) {
+    const Shape x_shape(shapes[x], ndims[x]), filter_shape(shapes[x + 1], ndims[x + 1]);
+    pads = int_array(Problem(attributes, x_shape, filter_shape).pads);
+    const aclFormat format = x_shape.dims.size() == 3 ? ACL_FORMAT_NCL : ACL_FORMAT_NCHW;
+    for (int i = 0; i < nparam; ++i) {
+      operands.push_back(tensor(Shape(shapes[i], ndims[i]).dims, dtype_of(dtypes[i]), format, params[i]));
+    }
+  }
+
+  const Attributes& attributes;
+  IntArray strides, dilations, pads;
+  std::vector<Tensor> operands;  // the inputs, then the output
+};
+
+// Phase 2, with scratch from the pool.
+void run(aclnnStatus (*phase2)(void*, uint64_t, aclOpExecutor*, aclrtStream), uint64_t size, aclOpExecutor* executor) {
+  std::unique_ptr<aclOpExecutor, Destroy> unused(executor);
+  const msct::BorrowedWorkspace workspace(size);
+  throw_if_failed(phase2(workspace.data(), size, unused.release(), nullptr));
+}
 
 }  // namespace
 
@@ -207,21 +241,49 @@ MINDSPORE_ENTRY int FusedConvTanhInit(int* /*ndims*/, int64_t** /*shapes*/, cons
 
 MINDSPORE_ENTRY int FusedConvTanh(int nparam, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                                   void* /*stream*/, void* extra) {
-  const auto& attributes = *static_cast<const Attributes*>(static_cast<AotExtra*>(extra)->KernelData());
-  const Shape x_shape(shapes[0], ndims[0]), filter_shape(shapes[1], ndims[1]);
-  const auto operand = [&](int index) {
-    return tensor(Shape(shapes[index], ndims[index]).dims, dtype_of(dtypes[index]), format_of(x_shape), params[index]);
-  };
-  const int last = nparam - 1;
-  const Problem problem(attributes, x_shape, filter_shape);
-  const Tensor x = operand(0), filter = operand(1), bias = last == 3 ? operand(2) : nullptr, y = operand(last);
+  const Launch launch(0, nparam, params, ndims, shapes, dtypes, extra);
+  const std::vector<Tensor>& operands = launch.operands;
+  const aclTensor* bias = operands.size() == 4 ? operands[2].get() : nullptr;
   uint64_t size = 0;
   aclOpExecutor* executor = nullptr;
   throw_if_failed(aclnnFusedConvTanhGetWorkspaceSize(
-      x.get(), filter.get(), bias.get(), int_array(attributes.strides).get(), int_array(problem.pads).get(),
-      int_array(attributes.dilations).get(), attributes.groups, kKeepDtype, y.get(), &size, &executor));
-  std::unique_ptr<aclOpExecutor, decltype(&aclDestroyAclOpExecutor)> unused(executor, &aclDestroyAclOpExecutor);
-  const msct::BorrowedWorkspace workspace(size);
-  throw_if_failed(aclnnFusedConvTanh(workspace.data(), size, unused.release(), nullptr));
+      operands[0].get(), operands[1].get(), bias, launch.strides.get(), launch.pads.get(), launch.dilations.get(),
+      launch.attributes.groups, kKeepDtype, operands.back().get(), &size, &executor));
+  run(&aclnnFusedConvTanh, size, executor);
+  return 0;
+}
+
+MINDSPORE_ENTRY int FusedConvTanhBackwardInferType(std::vector<int> types, AotExtra* /*extra*/) { return types.at(0); }
+
+MINDSPORE_ENTRY std::vector<int64_t> FusedConvTanhBackwardInferShape(int* ndims, int64_t** shapes, AotExtra* extra) {
+  const Attributes attributes(extra);
+  const Shape x(shapes[2], ndims[2]), filter(shapes[3], ndims[3]);
+  if (attributes.wanted == "x") return x.dims;
+  if (attributes.wanted == "filter") return filter.dims;
+  return {filter.has_rank() && !filter.dims.empty() ? filter.dims[0] : -1};
+}
+
+MINDSPORE_ENTRY int FusedConvTanhBackwardInit(int* /*ndims*/, int64_t** /*shapes*/, const char** /*dtypes*/,
+                                              AotExtra* extra) {
+  extra->SetKernelData(new Attributes(extra));
+  return 0;
+}
+
+MINDSPORE_ENTRY int FusedConvTanhBackward(int nparam, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                                          void* /*stream*/, void* extra) {
+  const Launch launch(2, nparam, params, ndims, shapes, dtypes, extra);
+  const std::vector<Tensor>& operands = launch.operands;
+  const std::string& wanted = launch.attributes.wanted;
+  const bool wants[] = {wanted == "x", wanted == "filter", wanted == "bias"};
+  const BoolArray mask(aclCreateBoolArray(wants, 3));
+  if (mask == nullptr) throw std::bad_alloc();
+  aclTensor* gradient = operands.back().get();
+  uint64_t size = 0;
+  aclOpExecutor* executor = nullptr;
+  throw_if_failed(aclnnFusedConvTanhBackwardGetWorkspaceSize(
+      operands[0].get(), operands[1].get(), operands[2].get(), operands[3].get(), launch.strides.get(),
+      launch.pads.get(), launch.dilations.get(), launch.attributes.groups, kKeepDtype, mask.get(), gradient, gradient,
+      gradient, &size, &executor));
+  run(&aclnnFusedConvTanhBackward, size, executor);
   return 0;
 }

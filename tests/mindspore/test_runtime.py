@@ -225,9 +225,3 @@ def test_white_list(mode: str, tmp_path: Path) -> None:
     refused = run(WHITE_LIST, number, MS_CUSTOM_AOT_WHITE_LIST=str(tmp_path))
     assert f"fused_conv_tanh: MS_CUSTOM_AOT_WHITE_LIST must be a folder that holds {folder}" in refused
     assert str(tmp_path) in refused
-
-
-def test_no_gradient(mode: str) -> None:
-    """Feature: gradients. Description: there are none. Expectation: an error, not wrong numbers."""
-    with pytest.raises(RuntimeError, match="bprop not defined"):
-        ms.grad(ConvTanh(3, 4, 3))(random_tensor(1, 1, 3, 8, 8)).asnumpy()

@@ -8,7 +8,11 @@ import zipfile
 import pytest
 from installation import ROOT, Installed, run
 
-MINDSPORE_ENTRIES = {"FusedConvTanh", "FusedConvTanhInit", "FusedConvTanhInferShape", "FusedConvTanhInferType"}
+MINDSPORE_ENTRIES = {
+    operator + entry
+    for operator in ("FusedConvTanh", "FusedConvTanhBackward")
+    for entry in ("", "Init", "InferShape", "InferType")
+}
 x86_only = pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="the ISA variants are for x86-64")
 
 
