@@ -7,8 +7,10 @@ from pathlib import Path
 # Absolute from the start: it outlives a change of the working directory, and MindSpore needs it so.
 PATH = Path(__file__).resolve().parent / "lib" / "libms_convtanh.so"
 
+# The operators' names in messages, and the library's names for them.
 OPERATOR = "fused_conv_tanh"
-_C_OPERATOR = "aclnnFusedConvTanh"
+BACKWARD_OPERATOR = "fused_conv_tanh_backward"
+_C_OPERATORS = {"aclnnFusedConvTanh": OPERATOR, "aclnnFusedConvTanhBackward": BACKWARD_OPERATOR}
 
 ACL_DTYPES = {"float32": 0, "float16": 1, "bfloat16": 27}  # ACL_FLOAT, ACL_FLOAT16, ACL_BF16
 ACL_FORMAT_NCHW = 0
@@ -56,7 +58,11 @@ _INT64S = ctypes.POINTER(ctypes.c_int64)
 _HANDLE = ctypes.c_void_p
 # x, filter, bias, strides, pads, dilations, groups, cubeMathType, y
 _PROBLEM = [_HANDLE] * 6 + [ctypes.c_int64, ctypes.c_int64, _HANDLE]
+# gradY, y, x, filter, strides, pads, dilations, groups, cubeMathType, outputMask, gradX, gradFilter, gradBias
+_BACKWARD_PROBLEM = [_HANDLE] * 7 + [ctypes.c_int64, ctypes.c_int64] + [_HANDLE] * 4
+_PLANNED = [ctypes.POINTER(ctypes.c_uint64), ctypes.POINTER(_HANDLE)]  # workspaceSize, executor
 _STATUS = ctypes.c_int32
+_LAUNCH = (_STATUS, [_HANDLE, ctypes.c_uint64, _HANDLE, _HANDLE])
 _PROTOTYPES = {
     "aclCreateTensor": (
         _HANDLE,
@@ -75,11 +81,12 @@ _PROTOTYPES = {
     "aclDestroyTensor": (_STATUS, [_HANDLE]),
     "aclCreateIntArray": (_HANDLE, [_INT64S, ctypes.c_uint64]),
     "aclDestroyIntArray": (_STATUS, [_HANDLE]),
-    "aclnnFusedConvTanhGetWorkspaceSize": (
-        _STATUS,
-        [*_PROBLEM, ctypes.POINTER(ctypes.c_uint64), ctypes.POINTER(_HANDLE)],
-    ),
-    "aclnnFusedConvTanh": (_STATUS, [_HANDLE, ctypes.c_uint64, _HANDLE, _HANDLE]),
+    "aclCreateBoolArray": (_HANDLE, [ctypes.POINTER(ctypes.c_bool), ctypes.c_uint64]),
+    "aclDestroyBoolArray": (_STATUS, [_HANDLE]),
+    "aclnnFusedConvTanhGetWorkspaceSize": (_STATUS, [*_PROBLEM, *_PLANNED]),
+    "aclnnFusedConvTanh": _LAUNCH,
+    "aclnnFusedConvTanhBackwardGetWorkspaceSize": (_STATUS, [*_BACKWARD_PROBLEM, *_PLANNED]),
+    "aclnnFusedConvTanhBackward": _LAUNCH,
     "aclDestroyAclOpExecutor": (_STATUS, [_HANDLE]),
     "aclGetRecentErrMsg": (ctypes.c_char_p, []),
     "msctGetVersion": (ctypes.c_char_p, []),
@@ -121,7 +128,8 @@ def raise_for_status(status: int) -> None:
     if status == 0:
         return
     message = (load().aclGetRecentErrMsg() or b"").decode() or f"{OPERATOR}: status {status}"
-    message = message.replace(f"{_C_OPERATOR}: ", f"{OPERATOR}: ", 1)
+    for c_name, name in _C_OPERATORS.items():
+        message = message.replace(f"{c_name}: ", f"{name}: ", 1)
     if status in (_ACLNN_ERR_PARAM_NULLPTR, _ACLNN_ERR_PARAM_INVALID):
         raise ValueError(message)
     raise RuntimeError(f"{message} (status {status})")

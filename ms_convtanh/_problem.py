@@ -3,7 +3,7 @@
 import ctypes
 import operator
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from numbers import Integral
@@ -18,20 +18,20 @@ Shape = tuple[int, ...]
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
 
 
-def to_int(name: str, value: Any) -> int:
+def to_int(name: str, value: Any, op: str = OPERATOR) -> int:
     """value as a Python int that fits int64. A bool is not an int here."""
     try:
         if isinstance(value, bool):
             raise TypeError
         number = operator.index(value)
     except TypeError:
-        raise TypeError(f"{OPERATOR}: {name} must be of int, got {type(value).__name__} {value!r}") from None
+        raise TypeError(f"{op}: {name} must be of int, got {type(value).__name__} {value!r}") from None
     if not _INT64_MIN <= number <= _INT64_MAX:
-        raise ValueError(f"{OPERATOR}: {name} must fit 64 bits, got {number}")
+        raise ValueError(f"{op}: {name} must fit 64 bits, got {number}")
     return number
 
 
-def to_ints(name: str, values: Any) -> tuple[int, ...]:
+def to_ints(name: str, values: Any, op: str = OPERATOR) -> tuple[int, ...]:
     """values, a sequence of ints, as a tuple."""
     try:
         if isinstance(values, str | bytes | dict):
@@ -39,15 +39,15 @@ def to_ints(name: str, values: Any) -> tuple[int, ...]:
         items = tuple(values)
     except TypeError:
         kind = type(values).__name__
-        raise TypeError(f"{OPERATOR}: {name} must be an int or a sequence of int, got {kind} {values!r}") from None
-    return tuple(to_int(name, item) for item in items)
+        raise TypeError(f"{op}: {name} must be an int or a sequence of int, got {kind} {values!r}") from None
+    return tuple(to_int(name, item, op) for item in items)
 
 
-def _for_axes(name: str, values: Any, count: int, default: tuple[int, ...]) -> tuple[int, ...]:
+def _for_axes(name: str, values: Any, count: int, default: tuple[int, ...], op: str) -> tuple[int, ...]:
     """One entry per axis or side. An int stands for all of them, the defaults of 2-D for those of 1-D."""
     if isinstance(values, Integral):
-        return (to_int(name, values),) * count
-    entries = to_ints(name, values)
+        return (to_int(name, values, op),) * count
+    entries = to_ints(name, values, op)
     return entries[:count] if entries == default and count < len(default) else entries
 
 
@@ -61,8 +61,8 @@ class Attributes:
     groups: int
 
     @classmethod
-    def of(cls, rank: int, strides: Ints, pads: Ints, dilations: Ints, groups: int) -> "Attributes":
-        """From a caller's arguments, for a filter of the given rank.
+    def of(cls, rank: int, strides: Ints, pads: Ints, dilations: Ints, groups: int, op: str = OPERATOR) -> "Attributes":
+        """From a caller's arguments, for a filter of the given rank. Messages name the operator op.
 
         Raises:
             TypeError: Not ints.
@@ -70,10 +70,10 @@ class Attributes:
         """
         axes = 1 if rank == 3 else 2
         return cls(
-            _for_axes("strides", strides, axes, (1, 1)),
-            _for_axes("pads", pads, 2 * axes, (0, 0, 0, 0)),
-            _for_axes("dilations", dilations, axes, (1, 1)),
-            to_int("groups", groups),
+            _for_axes("strides", strides, axes, (1, 1), op),
+            _for_axes("pads", pads, 2 * axes, (0, 0, 0, 0), op),
+            _for_axes("dilations", dilations, axes, (1, 1), op),
+            to_int("groups", groups, op),
         )
 
     def y_shape(self, x: Shape, filter_shape: Shape) -> Shape:
@@ -109,48 +109,75 @@ def _int64s(values: Sequence[int]) -> Any:
     return (ctypes.c_int64 * len(values))(*values)
 
 
+class _Handles:
+    """Tensors and arrays of the library, until close()."""
+
+    def __init__(self, dtype: str, rank: int) -> None:
+        self._library = _library.load()
+        self._dtype = _library.ACL_DTYPES[dtype]
+        self._format = _library.ACL_FORMAT_NCL if rank == 3 else _library.ACL_FORMAT_NCHW
+        self._created: list[tuple[Callable[[Any], int], int]] = []
+
+    def _keep(self, destroy: Callable[[Any], int], handle: int | None) -> int:
+        if handle is None:
+            raise MemoryError(f"{OPERATOR}: {(self._library.aclGetRecentErrMsg() or b'out of memory').decode()}")
+        self._created.append((destroy, handle))
+        return handle
+
+    def tensor(self, view: View | None) -> int | None:
+        if view is None:
+            return None
+        shape, rank = _int64s(view.shape), len(view.shape)
+        strides, storage, storage_rank = None, shape, rank
+        if view.strides is not None:
+            strides, storage, storage_rank = _int64s(view.strides), _int64s([view.extent()]), 1
+        create, destroy = self._library.aclCreateTensor, self._library.aclDestroyTensor
+        arguments = (shape, rank, self._dtype, strides, 0, self._format, storage, storage_rank, view.address)
+        return self._keep(destroy, create(*arguments))
+
+    def ints(self, values: Sequence[int]) -> int:
+        create, destroy = self._library.aclCreateIntArray, self._library.aclDestroyIntArray
+        return self._keep(destroy, create(_int64s(values), len(values)))
+
+    def bools(self, values: Sequence[bool]) -> int:
+        create, destroy = self._library.aclCreateBoolArray, self._library.aclDestroyBoolArray
+        return self._keep(destroy, create((ctypes.c_bool * len(values))(*values), len(values)))
+
+    def attributes(self, attributes: Attributes) -> tuple[int, ...]:
+        arrays = (self.ints(attributes.strides), self.ints(attributes.pads), self.ints(attributes.dilations))
+        return (*arrays, attributes.groups, _library.KEEP_DTYPE)
+
+    def close(self) -> None:
+        for destroy, handle in self._created:
+            destroy(handle)
+
+
 @contextmanager
 def operands(
     dtype: str, x: View, conv_filter: View, bias: View | None, attributes: Attributes, y: View
 ) -> Iterator[tuple[Any, ...]]:
     """The arguments that phase 1 and explain share, alive inside the with block."""
-    library = _library.load()
-    acl_format = _library.ACL_FORMAT_NCL if len(x.shape) == 3 else _library.ACL_FORMAT_NCHW
-    created: list[tuple[Callable[[Any], int], int]] = []
+    with closing(_Handles(dtype, len(x.shape))) as handles:
+        inputs = [handles.tensor(view) for view in (x, conv_filter, bias)]
+        yield (*inputs, *handles.attributes(attributes), handles.tensor(y))
 
-    def keep(destroy: Callable[[Any], int], handle: int | None) -> int:
-        if handle is None:
-            raise MemoryError(f"{OPERATOR}: {(library.aclGetRecentErrMsg() or b'out of memory').decode()}")
-        created.append((destroy, handle))
-        return handle
 
-    def tensor(view: View) -> int:
-        shape, rank = _int64s(view.shape), len(view.shape)
-        strides, storage, storage_rank = None, shape, rank
-        if view.strides is not None:
-            strides, storage, storage_rank = _int64s(view.strides), _int64s([view.extent()]), 1
-        code = _library.ACL_DTYPES[dtype]
-        handle = library.aclCreateTensor(shape, rank, code, strides, 0, acl_format, storage, storage_rank, view.address)
-        return keep(library.aclDestroyTensor, handle)
+@contextmanager
+def backward_operands(
+    dtype: str, inputs: Sequence[View], attributes: Attributes, gradients: Sequence[View | None]
+) -> Iterator[tuple[Any, ...]]:
+    """The arguments of the backward operator's phase 1, alive inside the with block.
 
-    def array(values: Sequence[int]) -> int:
-        return keep(library.aclDestroyIntArray, library.aclCreateIntArray(_int64s(values), len(values)))
-
-    try:
-        yield (
-            tensor(x),
-            tensor(conv_filter),
-            None if bias is None else tensor(bias),
-            array(attributes.strides),
-            array(attributes.pads),
-            array(attributes.dilations),
-            attributes.groups,
-            _library.KEEP_DTYPE,
-            tensor(y),
-        )
-    finally:
-        for destroy, handle in created:
-            destroy(handle)
+    Args:
+        dtype: Of all tensors.
+        inputs: gradY, y, x, filter.
+        attributes: The forward operator's.
+        gradients: gradX, gradFilter, gradBias; None for those that are not wanted.
+    """
+    with closing(_Handles(dtype, len(inputs[2].shape))) as handles:
+        tensors = [handles.tensor(view) for view in inputs]
+        mask = handles.bools([view is not None for view in gradients])
+        yield (*tensors, *handles.attributes(attributes), mask, *(handles.tensor(view) for view in gradients))
 
 
 def plan_of(dtype: str, x: Shape, conv_filter: Shape, bias: Shape | None, attributes: Attributes) -> _library.Plan:
@@ -166,7 +193,7 @@ def plan_of(dtype: str, x: Shape, conv_filter: Shape, bias: Shape | None, attrib
     return plan
 
 
-def check_dtype(dtypes: dict[str, str]) -> str:
+def check_dtype(dtypes: dict[str, str], op: str = OPERATOR) -> str:
     """The one dtype of all operands, given by name.
 
     Raises:
@@ -174,10 +201,10 @@ def check_dtype(dtypes: dict[str, str]) -> str:
     """
     (first, dtype), *others = dtypes.items()
     if dtype not in _library.ACL_DTYPES:
-        raise TypeError(f"{OPERATOR}: {first}.dtype must be float32, float16 or bfloat16, got {dtype}")
+        raise TypeError(f"{op}: {first}.dtype must be float32, float16 or bfloat16, got {dtype}")
     for name, other in others:
         if other != dtype:
-            raise TypeError(f"{OPERATOR}: {name}.dtype must be {first}.dtype = {dtype}, got {other}")
+            raise TypeError(f"{op}: {name}.dtype must be {first}.dtype = {dtype}, got {other}")
     return dtype
 
 

@@ -1,4 +1,4 @@
-"""tanh(conv2d) in float64 with NumPy, the golden of all Python tests, and the error measures against it."""
+"""tanh(conv2d) and its gradients in float64 with NumPy, the golden of all Python tests, and error measures."""
 
 import itertools
 from collections.abc import Sequence
@@ -54,6 +54,57 @@ def conv2d(
 def conv_tanh(*arguments: Any, **attributes: Any) -> np.ndarray:
     """tanh(conv2d(...)) in float64."""
     return np.tanh(conv2d(*arguments, **attributes))
+
+
+def conv2d_gradients(
+    dz: Any,
+    x: Any,
+    conv_filter: Any,
+    strides: Sequence[int] = (1, 1),
+    pads: Sequence[int] = (0, 0, 0, 0),
+    dilations: Sequence[int] = (1, 1),
+    groups: int = 1,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The gradients of sum(dz * conv2d(x, conv_filter, bias)) in x, conv_filter and bias, in float64.
+
+    One tap at a time: tap [kh, kw] multiplies the pixels that start at [kh * dilation, kw * dilation] of the padded x.
+    """
+    dz, x, conv_filter = (np.asarray(array, np.float64) for array in (dz, x, conv_filter))
+    top, bottom, left, right = pads
+    n, co, ho, wo = dz.shape
+    per_group, kh, kw = conv_filter.shape[1:]
+    padded = np.pad(x, ((0, 0), (0, 0), (top, bottom), (left, right)))
+    grad_padded, grad_filter = np.zeros_like(padded), np.zeros_like(conv_filter)
+    for group, image, i, j in itertools.product(range(groups), range(n), range(kh), range(kw)):
+        channels = slice(group * per_group, (group + 1) * per_group)
+        outputs = slice(group * co // groups, (group + 1) * co // groups)
+        rows = slice(i * dilations[0], i * dilations[0] + strides[0] * (ho - 1) + 1, strides[0])
+        columns = slice(j * dilations[1], j * dilations[1] + strides[1] * (wo - 1) + 1, strides[1])
+        part = dz[image, outputs].reshape(-1, ho * wo)
+        pixels = padded[image, channels, rows, columns].reshape(per_group, ho * wo)
+        grad_filter[outputs, :, i, j] += part @ pixels.T
+        reached = (conv_filter[outputs, :, i, j].T @ part).reshape(per_group, ho, wo)
+        grad_padded[image, channels, rows, columns] += reached
+    height, width = x.shape[2:]
+    return grad_padded[:, :, top : top + height, left : left + width], grad_filter, dz.sum((0, 2, 3))
+
+
+def conv_tanh_gradients(grad_y: Any, y: Any, *arguments: Any, **attributes: Any) -> tuple[np.ndarray, ...]:
+    """conv2d_gradients(...) of what arrives behind tanh, whose output was y."""
+    grad_y, y = np.asarray(grad_y, np.float64), np.asarray(y, np.float64)
+    return conv2d_gradients(grad_y * (1 - y * y), *arguments, **attributes)
+
+
+def assert_gradient_close(gradient: Any, golden: np.ndarray, dtype: str) -> None:
+    """Errors within T of the golden's largest element, and within 10 T of each element that has not cancelled."""
+    actual = np.asarray(gradient).astype(np.float64)
+    assert actual.shape == golden.shape
+    if golden.size == 0:
+        return
+    threshold, scale = THRESHOLDS[dtype], np.abs(golden).max()
+    error = np.abs(actual - golden)
+    assert error.max() <= threshold * scale
+    assert np.all(error <= 10 * threshold * np.maximum(np.abs(golden), SMALL * scale))
 
 
 def assert_close(y: Any, golden: np.ndarray, dtype: str) -> None:
