@@ -77,7 +77,8 @@ class ConvTanh(nn.Conv2d):
 
     def construct(self, x: Tensor) -> Tensor:
         # Called here, and not through a function, the primitive gets the casts that Cell.to_float asks for.
-        operator = primitive(4, self.stride, self.padding, self.dilation, self.group, self.pad_mode, self.has_bias)
+        geometry = (4, self.stride, self.padding, self.dilation, self.group, self.pad_mode)
+        operator = primitive(geometry, self.has_bias)
         if self.has_bias:
             return operator(x, self.weight, self.bias)
         return operator(x, self.weight)

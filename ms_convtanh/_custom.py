@@ -22,19 +22,31 @@ _NEEDED = {"Ascend": "the CANN operator package of aclnnFusedConvTanh", "GPU": "
 _starting = threading.Lock()
 
 
-_DTYPES = (ops.DataType.F32_Default, ops.DataType.F16_Default, ops.DataType.BF16_Default)
+# What a filter's rank, the attributes as a caller gave them, and pad_mode make of the operators: rank, strides, pads,
+# dilations, groups, pad_mode. pad_mode is that of nn.Conv2d: "pad" takes pads, "same" and "valid" put their own there.
+Geometry = tuple[int, Any, Any, Any, Any, str]
+
+
+def _plain(geometry: Geometry) -> Geometry:
+    """geometry with its attributes as ints and tuples of ints.
+
+    Raises:
+        TypeError, ValueError: As Attributes.of.
+    """
+    rank, *attributes, pad_mode = geometry
+    return rank, *astuple(Attributes.of(rank, *attributes)), pad_mode
 
 
 def _registration(
-    name: str, inputs: Sequence[str], output: str, attributes: Attributes, words: dict[str, str]
+    form: str, operands: Sequence[str], output: str, attributes: Attributes, words: dict[str, str]
 ) -> dict[str, Any]:
     """Operands, dtypes and attributes for MindSpore. It keys them by the name, so each form needs its own."""
-    info = ops.CustomRegOp(name)
-    for index, operand in enumerate(inputs):
+    info = ops.CustomRegOp(form)
+    for index, operand in enumerate(operands):
         info.input(index, operand, "required")
     info.output(0, output, "required")
-    for dtype in _DTYPES:
-        info.dtype_format(*[dtype] * (len(inputs) + 1))
+    for dtype in (ops.DataType.F32_Default, ops.DataType.F16_Default, ops.DataType.BF16_Default):
+        info.dtype_format(*[dtype] * (len(operands) + 1))
     info.attr("strides", "required", "listInt", value=list(attributes.strides))
     info.attr("pads", "required", "listInt", value=list(attributes.pads))
     info.attr("dilations", "required", "listInt", value=list(attributes.dilations))
@@ -63,16 +75,20 @@ def _check_target() -> None:
 
 
 class _Operator(ops.Custom):
-    """What both operators share: the library, the checks of dtypes, and the way MindSpore starts them.
+    """What both operators have in common.
 
     Args:
         entry: The library's function.
-        form: A name for MindSpore: entry, and what distinguishes the operands or the output of this instance.
-        operands: Names of the inputs in messages.
-        output: Name of the output.
-        words: Further attributes.
-        bprop: The gradient.
+        form: Distinguishes this operator's operands and output from others'.
+        operands: The names of its inputs in messages.
+        output: The name of its output.
+        geometry: Plain.
+        words: Attributes beyond those of geometry.
+        bprop: The gradient, called with the inputs, the output and the gradient of the output.
         in_graph: Whether this instance is a node of one graph.
+
+    Raises:
+        RuntimeError: MindSpore cannot load the library from where it is.
     """
 
     def __init__(
@@ -81,20 +97,23 @@ class _Operator(ops.Custom):
         form: str,
         operands: Sequence[str],
         output: str,
-        attributes: Attributes,
+        geometry: Geometry,
         words: dict[str, str],
-        bprop: Callable[..., Any] | None,
+        bprop: Callable[..., Any],
         in_graph: bool,
     ) -> None:
-        self._operands, self._attributes, self._in_graph = operands, attributes, in_graph
+        rank, *given, self._pad_mode = geometry
+        self._attributes = Attributes.of(rank, *given)
+        self._operands, self._in_graph = operands, in_graph
         _check_library_path()
+        words = {"pad_mode": self._pad_mode, **words}
         super().__init__(
             f"{_library.PATH}:{entry}",
             out_shape=None,  # the library infers it: only so do dynamic shapes work
             out_dtype=lambda first, *_: first,
             func_type="aot",
             bprop=bprop,
-            reg_info=_registration(form, operands, output, attributes, words),
+            reg_info=_registration(form, operands, output, self._attributes, words),
         )
 
     def __call__(self, *operands: Any) -> Any:
@@ -110,7 +129,7 @@ class _Operator(ops.Custom):
         """
         _check_target()
         dtypes, shapes = {}, []
-        for name, operand in zip(self._operands, operands, strict=False):
+        for name, operand in zip(self._operands, operands, strict=True):
             if not isinstance(operand["dtype"], mstype.TensorType):
                 raise TypeError(f"{OPERATOR}: {name} must be a mindspore.Tensor, got {operand['dtype']}")
             dtypes[name] = str(operand["dtype"].element_type()).lower()
@@ -126,49 +145,24 @@ class _Operator(ops.Custom):
         return result
 
     def _check_shapes(self, dtype: str, *shapes: Shape) -> None:
-        """Checks the shapes of the inputs."""
+        raise NotImplementedError
 
 
 class FusedConvTanh(_Operator):
     """The primitive: called with x, filter and, if has_bias, bias.
-
-    Args:
-        rank: Of filter.
-        strides, pads, dilations, groups: As for fused_conv_tanh.
-        pad_mode: That of nn.Conv2d. "pad" takes pads, "same" and "valid" put their own in their place.
-        has_bias: Whether there is a third operand.
-        in_graph: Whether this instance is a node of one graph.
 
     Raises:
         TypeError: Attributes that are not ints.
         RuntimeError: MindSpore cannot load the library from where it is.
     """
 
-    def __init__(
-        self,
-        rank: int,
-        strides: Any,
-        pads: Any,
-        dilations: Any,
-        groups: Any,
-        pad_mode: str,
-        has_bias: bool,
-        in_graph: bool,
-    ) -> None:
-        self._arguments = (rank, strides, pads, dilations, groups, pad_mode, has_bias, in_graph)
-        self._pad_mode = pad_mode
-        attributes = Attributes.of(rank, strides, pads, dilations, groups)
-        shared = (rank, strides, pads, dilations, groups, pad_mode)
-        super().__init__(
-            "FusedConvTanh",
-            "FusedConvTanhBias" if has_bias else "FusedConvTanh",
-            ("x", "conv_filter", "bias") if has_bias else ("x", "conv_filter"),
-            "y",
-            attributes,
-            {"pad_mode": pad_mode},
-            _gradient_in_graphs(shared, has_bias) if in_graph else _gradient(shared),
-            in_graph,
-        )
+    def __init__(self, geometry: Geometry, has_bias: bool, in_graph: bool) -> None:
+        self._arguments = geometry, has_bias, in_graph
+        geometry = _plain(geometry)
+        bprop = _gradients_in_graph(geometry, has_bias) if in_graph else _gradients(geometry)
+        operands = ("x", "conv_filter", "bias")[: 3 if has_bias else 2]
+        form = "FusedConvTanhBias" if has_bias else "FusedConvTanh"
+        super().__init__("FusedConvTanh", form, operands, "y", geometry, {}, bprop, in_graph)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "FusedConvTanh":
         return type(self)(*self._arguments)
@@ -189,94 +183,122 @@ class FusedConvTanh(_Operator):
 
 
 class FusedConvTanhBackward(_Operator):
-    """The primitive for one gradient: called with grad_y, y, x and filter.
+    """The primitive for one gradient: called with grad_y, y, x and filter. wanted: "x", "filter" or "bias"."""
 
-    Args:
-        wanted: Whose gradient: x, filter or bias.
-        rank, strides, pads, dilations, groups, pad_mode, in_graph: As for FusedConvTanh.
-    """
-
-    def __init__(
-        self,
-        wanted: str,
-        rank: int,
-        strides: Any,
-        pads: Any,
-        dilations: Any,
-        groups: Any,
-        pad_mode: str,
-        in_graph: bool,
-    ) -> None:
-        self._arguments = (wanted, rank, strides, pads, dilations, groups, pad_mode, in_graph)
+    def __init__(self, geometry: Geometry, wanted: str, in_graph: bool) -> None:
+        self._arguments = geometry, wanted, in_graph
+        geometry = _plain(geometry)
         super().__init__(
             "FusedConvTanhBackward",
             f"FusedConvTanhBackward_{wanted}",
             ("grad_y", "y", "x", "conv_filter"),
             f"grad_{wanted}",
-            Attributes.of(rank, strides, pads, dilations, groups),
-            {"pad_mode": pad_mode, "wanted": wanted},
-            None,
+            geometry,
+            {"wanted": wanted},
+            _second_gradients(geometry, wanted, in_graph),
             in_graph,
         )
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "FusedConvTanhBackward":
         return type(self)(*self._arguments)
 
-
-def _gradient_in_graphs(shared: tuple[Any, ...], has_bias: bool) -> Callable[..., Any]:
-    """The gradient of FusedConvTanh inside graphs. MindSpore drops the operators that nothing needs."""
-    rank, strides, pads, dilations, groups, pad_mode = shared
-
-    def gradient(wanted: str, operands: Any) -> Any:
-        operator = FusedConvTanhBackward(wanted, rank, strides, pads, dilations, groups, pad_mode, True)
-        x, conv_filter, y, grad_y = operands
-        return operator(grad_y, y, x, conv_filter)
-
-    def without_bias(x: Any, conv_filter: Any, y: Any, grad_y: Any) -> Any:
-        operands = (x, conv_filter, y, grad_y)
-        return gradient("x", operands), gradient("filter", operands)
-
-    def with_bias(x: Any, conv_filter: Any, bias: Any, y: Any, grad_y: Any) -> Any:
-        operands = (x, conv_filter, y, grad_y)
-        return gradient("x", operands), gradient("filter", operands), gradient("bias", operands)
-
-    return with_bias if has_bias else without_bias
+    def _check_shapes(self, dtype: str, *shapes: Shape) -> None:
+        grad_y, y, *_ = shapes
+        if grad_y != y:
+            raise ValueError(f"{OPERATOR}: the gradient of y must have the shape of y = {y}, got {grad_y}")
 
 
-def _gradient(shared: tuple[Any, ...]) -> Callable[..., Any]:
-    """The gradient of FusedConvTanh in PyNative mode."""
+@lru_cache(maxsize=1024)
+def _kept(kind: Callable[..., _Operator], geometry: Geometry, form: bool | str) -> _Operator:
+    return kind(geometry, form, in_graph=False)
 
-    def bprop(*operands: Any) -> Any:
-        *inputs, y, grad_y = operands
-        x, conv_filter = inputs[:2]
+
+def kept(kind: Callable[..., _Operator], geometry: Geometry, form: bool | str) -> _Operator:
+    """The instance for PyNative calls with these arguments, made at the first of them."""
+    return _kept(kind, _plain(geometry), form)
+
+
+def _gradients(geometry: Geometry) -> Callable[..., Any]:
+    """The gradients of FusedConvTanh in PyNative mode: None for operands that need none, such as frozen weights."""
+
+    def bprop(*tensors: Any) -> Any:
+        *inputs, y, grad_y = tensors
         return tuple(
-            kept_backward(wanted, *shared)(grad_y, y, x, conv_filter) if tensor._requires_grad else None
+            kept(FusedConvTanhBackward, geometry, wanted)(grad_y, y, *inputs[:2]) if tensor._requires_grad else None
             for wanted, tensor in zip(("x", "filter", "bias"), inputs, strict=False)
         )
 
     return bprop
 
 
-@lru_cache(maxsize=1024)
-def _kept(attributes: Attributes, rank: int, pad_mode: str, has_bias: bool) -> FusedConvTanh:
-    strides, pads, dilations, groups = astuple(attributes)
-    return FusedConvTanh(rank, strides, pads, dilations, groups, pad_mode, has_bias, in_graph=False)
+# MindSpore compiles the functions that the following ones return.
 
 
-@lru_cache(maxsize=1024)
-def _kept_backward(wanted: str, attributes: Attributes, rank: int, pad_mode: str) -> FusedConvTanhBackward:
-    strides, pads, dilations, groups = astuple(attributes)
-    return FusedConvTanhBackward(wanted, rank, strides, pads, dilations, groups, pad_mode, in_graph=False)
+def _gradients_in_graph(geometry: Geometry, has_bias: bool) -> Callable[..., Any]:
+    """The gradients of FusedConvTanh in graphs, from which MindSpore removes those that nothing uses."""
+
+    def gradient(wanted: str, *tensors: Any) -> Any:
+        return FusedConvTanhBackward(geometry, wanted, True)(*tensors)
+
+    def without_bias(x: Any, conv_filter: Any, y: Any, grad_y: Any) -> Any:
+        tensors = grad_y, y, x, conv_filter
+        return gradient("x", *tensors), gradient("filter", *tensors)
+
+    def with_bias(x: Any, conv_filter: Any, bias: Any, y: Any, grad_y: Any) -> Any:
+        tensors = grad_y, y, x, conv_filter
+        return gradient("x", *tensors), gradient("filter", *tensors), gradient("bias", *tensors)
+
+    return with_bias if has_bias else without_bias
 
 
-def kept_backward(
-    wanted: str, rank: int, strides: Any, pads: Any, dilations: Any, groups: Any, pad_mode: str
-) -> FusedConvTanhBackward:
-    return _kept_backward(wanted, Attributes.of(rank, strides, pads, dilations, groups), rank, pad_mode)
+def _convolution(geometry: Geometry) -> Callable[..., Any]:
+    """conv2d in float32 by MindSpore's own operator."""
+    rank, strides, pads, dilations, groups, pad_mode = geometry
+    one_axis = rank == 3
+    if len(pads) < 2 * len(strides):
+        pads = tuple(pad for pad in pads for _ in range(2))
+    if one_axis:
+        strides, pads, dilations = (1, *strides), (0, 0, *pads), (1, *dilations)
+    if pad_mode != "pad":
+        pads = 0
+
+    def convolution(x: Any, conv_filter: Any) -> Any:
+        x, conv_filter = x.astype(mstype.float32), conv_filter.astype(mstype.float32)
+        if one_axis:
+            x, conv_filter = x.expand_dims(2), conv_filter.expand_dims(2)
+        channels, _, height, width = conv_filter.shape
+        y = ops.Conv2D(channels, (height, width), 1, pad_mode, pads, strides, dilations, groups)(x, conv_filter)
+        return y.squeeze(2) if one_axis else y
+
+    return convolution
 
 
-def kept_primitive(
-    rank: int, strides: Any, pads: Any, dilations: Any, groups: Any, pad_mode: str, has_bias: bool
-) -> FusedConvTanh:
-    """The instance for PyNative calls with these attributes, made at the first of them."""
-    return _kept(Attributes.of(rank, strides, pads, dilations, groups), rank, pad_mode, has_bias)
+def _second_gradients(geometry: Geometry, wanted: str, in_graph: bool) -> Callable[..., Any]:
+    """The gradients of FusedConvTanhBackward.
+
+    It is linear in dz = grad_y * (1 - y * y) and in x or filter. The gradients by those are FusedConvTanhBackward once
+    more, with the given gradient in the place of the other; that by dz is a convolution.
+    """
+    convolution = _convolution(geometry)
+
+    def gradient(of: str, *tensors: Any) -> Any:
+        if in_graph:
+            return FusedConvTanhBackward(geometry, of, True)(*tensors)
+        return kept(FusedConvTanhBackward, geometry, of)(*tensors)
+
+    def bprop(grad_y: Any, y: Any, x: Any, conv_filter: Any, out: Any, given: Any) -> Any:
+        for_x, for_filter = ops.zeros_like(x), ops.zeros_like(conv_filter)
+        if wanted == "x":
+            for_dz = convolution(given, conv_filter)
+            for_filter = gradient("filter", grad_y, y, given, conv_filter)
+        elif wanted == "filter":
+            for_dz = convolution(x, given)
+            for_x = gradient("x", grad_y, y, x, given)
+        else:
+            for_dz = given.astype(mstype.float32).reshape((1, -1) + (1,) * (y.ndim - 2))
+        grad_y32, y32 = grad_y.astype(mstype.float32), y.astype(mstype.float32)
+        for_grad_y = (for_dz * (1 - y32 * y32)).astype(y.dtype)
+        for_y = (for_dz * grad_y32 * y32 * -2).astype(y.dtype)
+        return for_grad_y, for_y, for_x, for_filter
+
+    return bprop

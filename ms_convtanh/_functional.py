@@ -5,7 +5,7 @@ from typing import Any
 from mindspore import Tensor, ops
 from mindspore.ops import constexpr
 
-from ms_convtanh._custom import FusedConvTanh, kept_primitive
+from ms_convtanh._custom import FusedConvTanh, Geometry, kept
 from ms_convtanh._library import OPERATOR
 from ms_convtanh._problem import Ints
 
@@ -27,13 +27,11 @@ def _any_function() -> None:
     return None
 
 
-def primitive(
-    rank: int, strides: Any, pads: Any, dilations: Any, groups: Any, pad_mode: str, has_bias: bool
-) -> ops.Primitive:
-    """The primitive with these attributes: a new node in a graph that is being compiled, else a kept one."""
+def primitive(geometry: Geometry, has_bias: bool) -> ops.Primitive:
+    """The primitive with this geometry: a new node in a graph that is being compiled, else a kept one."""
     if _is_compiled(_any_function):
-        return FusedConvTanh(rank, strides, pads, dilations, groups, pad_mode, has_bias, True)
-    return kept_primitive(rank, strides, pads, dilations, groups, pad_mode, has_bias)
+        return FusedConvTanh(geometry, has_bias, True)
+    return kept(FusedConvTanh, geometry, has_bias)
 
 
 def fused_conv_tanh(
@@ -72,7 +70,7 @@ def fused_conv_tanh(
     """
     has_bias = bias is not None
     _check_tensors(isinstance(x, Tensor), isinstance(conv_filter, Tensor), not has_bias or isinstance(bias, Tensor))
-    operator = primitive(len(conv_filter.shape), strides, pads, dilations, groups, "pad", has_bias)
+    operator = primitive((len(conv_filter.shape), strides, pads, dilations, groups, "pad"), has_bias)
     if has_bias:
         return operator(x, conv_filter, bias)
     return operator(x, conv_filter)
