@@ -79,7 +79,8 @@ ACL_FUNC_VISIBILITY aclnnStatus aclDestroyAclOpExecutor(aclOpExecutor* executor)
 /*
  * Re-points one operand of later launches, and the tensor itself, to addr.
  *   index   aclSetTensorAddr: position among all tensors of the operator's prototype, absent ones counted, for example
- *           x 0, filter 1, bias 2, y 3; aclSetInputTensorAddr: among the inputs; aclSetOutputTensorAddr: among the outputs
+ *           x 0, filter 1, bias 2, y 3; aclSetInputTensorAddr: among the inputs; aclSetOutputTensorAddr: among the
+ *           outputs
  *   tensor  the one given to phase 1, or another of the same dtype, shape, strides and offset
  *   addr    the new storage's first byte, before the offset
  */
