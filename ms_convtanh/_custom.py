@@ -10,6 +10,7 @@ from typing import Any
 
 import mindspore.common.dtype as mstype
 from mindspore import context, ops
+from mindspore.train import amp
 
 from ms_convtanh import _library
 from ms_convtanh._library import OPERATOR
@@ -74,7 +75,20 @@ def _check_target() -> None:
         )
 
 
-class _Operator(ops.Custom):
+class _Keeping(type(ops.Custom)):
+    """Makes the instances of an operator: one for each graph node, one for all PyNative calls with equal arguments."""
+
+    def __call__(cls, geometry: Geometry, form: bool | str, in_graph: bool) -> Any:
+        if in_graph:
+            return super().__call__(geometry, form, in_graph)
+        return cls._kept(_plain(geometry), form)
+
+    @lru_cache(maxsize=1024)  # noqa: B019 (the classes live as long as the module)
+    def _kept(cls, geometry: Geometry, form: bool | str) -> Any:
+        return super().__call__(geometry, form, in_graph=False)
+
+
+class _Operator(ops.Custom, metaclass=_Keeping):
     """What both operators have in common.
 
     Args:
@@ -115,6 +129,9 @@ class _Operator(ops.Custom):
             bprop=bprop,
             reg_info=_registration(form, operands, output, self._attributes, words),
         )
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "_Operator":
+        return type(self)(*self._arguments)
 
     def __call__(self, *operands: Any) -> Any:
         with _starting:
@@ -164,9 +181,6 @@ class FusedConvTanh(_Operator):
         form = "FusedConvTanhBias" if has_bias else "FusedConvTanh"
         super().__init__("FusedConvTanh", form, operands, "y", geometry, {}, bprop, in_graph)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> "FusedConvTanh":
-        return type(self)(*self._arguments)
-
     def _check_shapes(self, dtype: str, *shapes: Shape) -> None:
         x, conv_filter, *bias = shapes
         check(dtype, x, conv_filter, bias[0] if bias else None, self._attributes_to_check(conv_filter))
@@ -199,23 +213,14 @@ class FusedConvTanhBackward(_Operator):
             in_graph,
         )
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> "FusedConvTanhBackward":
-        return type(self)(*self._arguments)
-
     def _check_shapes(self, dtype: str, *shapes: Shape) -> None:
-        grad_y, y, *_ = shapes
+        grad_y, y = shapes[:2]
         if grad_y != y:
             raise ValueError(f"{OPERATOR}: the gradient of y must have the shape of y = {y}, got {grad_y}")
 
 
-@lru_cache(maxsize=1024)
-def _kept(kind: Callable[..., _Operator], geometry: Geometry, form: bool | str) -> _Operator:
-    return kind(geometry, form, in_graph=False)
-
-
-def kept(kind: Callable[..., _Operator], geometry: Geometry, form: bool | str) -> _Operator:
-    """The instance for PyNative calls with these arguments, made at the first of them."""
-    return _kept(kind, _plain(geometry), form)
+# amp.auto_mixed_precision "O1" computes in float16 or bfloat16 what is in this list, convolutions above all.
+amp.AMP_WHITE_LIST.append(FusedConvTanh)
 
 
 def _gradients(geometry: Geometry) -> Callable[..., Any]:
@@ -224,7 +229,7 @@ def _gradients(geometry: Geometry) -> Callable[..., Any]:
     def bprop(*tensors: Any) -> Any:
         *inputs, y, grad_y = tensors
         return tuple(
-            kept(FusedConvTanhBackward, geometry, wanted)(grad_y, y, *inputs[:2]) if tensor._requires_grad else None
+            FusedConvTanhBackward(geometry, wanted, False)(grad_y, y, *inputs[:2]) if tensor._requires_grad else None
             for wanted, tensor in zip(("x", "filter", "bias"), inputs, strict=False)
         )
 
@@ -282,9 +287,7 @@ def _second_gradients(geometry: Geometry, wanted: str, in_graph: bool) -> Callab
     convolution = _convolution(geometry)
 
     def gradient(of: str, *tensors: Any) -> Any:
-        if in_graph:
-            return FusedConvTanhBackward(geometry, of, True)(*tensors)
-        return kept(FusedConvTanhBackward, geometry, of)(*tensors)
+        return FusedConvTanhBackward(geometry, of, in_graph)(*tensors)
 
     def bprop(grad_y: Any, y: Any, x: Any, conv_filter: Any, out: Any, given: Any) -> Any:
         for_x, for_filter = ops.zeros_like(x), ops.zeros_like(conv_filter)

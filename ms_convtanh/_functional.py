@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from mindspore import Tensor, ops
+from mindspore import Tensor
 from mindspore.ops import constexpr
 
-from ms_convtanh._custom import FusedConvTanh, Geometry, kept
+from ms_convtanh._custom import FusedConvTanh
 from ms_convtanh._library import OPERATOR
 from ms_convtanh._problem import Ints
 
@@ -19,19 +19,12 @@ def _check_tensors(x: bool, conv_filter: bool, bias: bool) -> bool:
 
 
 @constexpr(check=False)
-def _is_compiled(function: Any) -> bool:
+def is_compiled(function: Any) -> bool:
     return function is None  # a graph cannot hand a Python function to a constexpr
 
 
-def _any_function() -> None:
+def any_function() -> None:
     return None
-
-
-def primitive(geometry: Geometry, has_bias: bool) -> ops.Primitive:
-    """The primitive with this geometry: a new node in a graph that is being compiled, else a kept one."""
-    if _is_compiled(_any_function):
-        return FusedConvTanh(geometry, has_bias, True)
-    return kept(FusedConvTanh, geometry, has_bias)
 
 
 def fused_conv_tanh(
@@ -70,7 +63,8 @@ def fused_conv_tanh(
     """
     has_bias = bias is not None
     _check_tensors(isinstance(x, Tensor), isinstance(conv_filter, Tensor), not has_bias or isinstance(bias, Tensor))
-    operator = primitive((len(conv_filter.shape), strides, pads, dilations, groups, "pad"), has_bias)
+    geometry = (len(conv_filter.shape), strides, pads, dilations, groups, "pad")
+    operator = FusedConvTanh(geometry, has_bias, is_compiled(any_function))
     if has_bias:
         return operator(x, conv_filter, bias)
     return operator(x, conv_filter)
