@@ -75,7 +75,7 @@ def _check_target() -> None:
         )
 
 
-class _Keeping(type(ops.Custom)):
+class _Keeping(type(ops.Custom)):  # type: ignore[misc]
     """Makes the instances of an operator: one for each graph node, one for all PyNative calls with equal arguments."""
 
     def __call__(cls, geometry: Geometry, form: bool | str, in_graph: bool) -> Any:
