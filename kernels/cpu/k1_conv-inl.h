@@ -16,16 +16,23 @@
 
 // Filter and input: any element type and strides to contiguous float32.
 
+// to[i] = make(i) for whole vectors of i; the last vector may overlap the one before. n >= kLanes.
+template <typename Make>
+MSCT_INLINE void fill_vectors(float* to, int64_t n, const Make& make) {
+  for (int64_t i = 0; i + Simd::kLanes <= n; i += Simd::kLanes) Simd::store(to + i, make(i));
+  if (n % Simd::kLanes != 0) Simd::store(to + n - Simd::kLanes, make(n - Simd::kLanes));
+}
+
 template <typename Element>
 MSCT_INLINE void widen(float* to, const Element* from, int64_t n, Simd::Float (*load)(const Element*)) {
-  int64_t i = 0;
-  for (; i + Simd::kLanes <= n; i += Simd::kLanes) Simd::store(to + i, load(from + i));
-  if (i < n) {
-    Element tail[Simd::kLanes] = {};
-    std::memcpy(tail, from + i, static_cast<size_t>(n - i) * sizeof(Element));
+  if (n >= Simd::kLanes) {
+    fill_vectors(to, n, [&](int64_t i) { return load(from + i); });
+  } else if (n > 0) {
+    Element few[Simd::kLanes] = {};
+    std::memcpy(few, from, static_cast<size_t>(n) * sizeof(Element));
     float values[Simd::kLanes];
-    Simd::store(values, load(tail));
-    std::memcpy(to + i, values, static_cast<size_t>(n - i) * sizeof(float));
+    Simd::store(values, load(few));
+    std::memcpy(to, values, static_cast<size_t>(n) * sizeof(float));
   }
 }
 
@@ -114,20 +121,25 @@ MSCT_INLINE void fill_zeros(float* to, int64_t begin, int64_t end) {
   for (int64_t c = begin; c < end; c += Simd::kLanes) Simd::store(to + c, Simd::set(0.0f));
 }
 
-// values *= 1 - y * y, without cancellation where |y| is near 1 and exactly 0 where it is 1.
-MSCT_INLINE void apply_gate(float* values, const void* y, int64_t offset, int64_t step, int64_t n, DType dtype) {
-  const auto multiply = [](float* to, const float* from, int64_t size) {
-    for (int64_t i = 0; i < size; ++i) to[i] *= (1.0f - from[i]) * (1.0f + from[i]);
-  };
-  if (dtype == DType::kFloat32 && step == 1) {
-    multiply(values, static_cast<const float*>(y) + offset, n);
+// dz = gradY * (1 - y * y), without cancellation where |y| is near 1 and exactly 0 where it is 1.
+MSCT_INLINE Simd::Float gate(Simd::Float grad, Simd::Float y) {
+  const Simd::Float one = Simd::set(1.0f);
+  return Simd::multiply(grad, Simd::multiply(Simd::subtract(one, y), Simd::add(one, y)));
+}
+
+template <typename Element>
+void load_gated(float* to, const Element* grad, int64_t grad_step, const Element* y, int64_t y_step, int64_t n,
+                Simd::Float (*load)(const Element*)) {
+  if (grad_step == 1 && y_step == 1 && n >= Simd::kLanes) {
+    fill_vectors(to, n, [&](int64_t i) { return gate(load(grad + i), load(y + i)); });
     return;
   }
-  float chunk[kChunk];
+  float grads[kChunk], ys[kChunk];
   for (int64_t start = 0; start < n; start += kChunk) {
     const int64_t size = n - start < kChunk ? n - start : kChunk;
-    load_row(chunk, y, offset + start * step, step, size, dtype);
-    multiply(values + start, chunk, size);
+    load_elements(grads, grad + start * grad_step, grad_step, size, load);
+    load_elements(ys, y + start * y_step, y_step, size, load);
+    for (int64_t i = 0; i < size; ++i) to[start + i] = grads[i] * ((1.0f - ys[i]) * (1.0f + ys[i]));
   }
 }
 
@@ -142,12 +154,25 @@ MSCT_INLINE void pack_row(const K1Input& input, int64_t ci, int64_t row, int64_t
   end = end > begin ? end : begin;
   fill_zeros(packed, 0, begin);
   fill_zeros(packed, end - end % Simd::kLanes, input.pitch);
-  const auto load = [&](const int64_t* strides, auto&& take, const void* from) {
-    take(packed + begin, from, ci * strides[0] + row * strides[1] + (first_column + begin * stride) * strides[2],
-         stride * strides[2], end - begin, input.dtype);
+  const auto offset = [&](const int64_t* strides) {
+    return ci * strides[0] + row * strides[1] + (first_column + begin * stride) * strides[2];
   };
-  load(input.strides, load_row, input.source);
-  if (input.gate) load(input.gate_strides, apply_gate, input.gate);
+  const auto load = [&](auto element, auto load_vector) {
+    using Element = decltype(element);
+    const Element* from = static_cast<const Element*>(input.source) + offset(input.strides);
+    const int64_t step = stride * input.strides[2];
+    if (input.gate) {
+      load_gated(packed + begin, from, step, static_cast<const Element*>(input.gate) + offset(input.gate_strides),
+                 stride * input.gate_strides[2], end - begin, load_vector);
+    } else {
+      load_elements(packed + begin, from, step, end - begin, load_vector);
+    }
+  };
+  if (input.dtype == DType::kFloat32) {
+    load(float{}, Simd::load);
+  } else {
+    load(uint16_t{}, input.dtype == DType::kFloat16 ? Simd::load_f16 : Simd::load_bf16);
+  }
 }
 
 void pack_input(const K1Input& input, float* packed) {
