@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import mindspore.common.dtype as mstype
-from mindspore import context, ops
+from mindspore import Parameter, context, ops
+from mindspore.common.api import _pynative_executor
 from mindspore.train import amp
 
 from ms_convtanh import _library
@@ -181,6 +182,12 @@ class FusedConvTanh(_Operator):
         form = "FusedConvTanhBias" if has_bias else "FusedConvTanh"
         super().__init__("FusedConvTanh", form, operands, "y", geometry, {}, bprop, in_graph)
 
+    def __call__(self, *operands: Any) -> Any:
+        if _pynative_executor.grad_flag():
+            # MindSpore forgets that a gradient depends on a parameter, but not that it depends on a view of one.
+            operands = tuple(t.view(t.shape) if isinstance(t, Parameter) else t for t in operands)
+        return super().__call__(*operands)
+
     def _check_shapes(self, dtype: str, *shapes: Shape) -> None:
         x, conv_filter, *bias = shapes
         check(dtype, x, conv_filter, bias[0] if bias else None, self._attributes_to_check(conv_filter))
@@ -201,6 +208,7 @@ class FusedConvTanhBackward(_Operator):
 
     def __init__(self, geometry: Geometry, wanted: str, in_graph: bool) -> None:
         self._arguments = geometry, wanted, in_graph
+        self.wanted = wanted
         geometry = _plain(geometry)
         super().__init__(
             "FusedConvTanhBackward",
@@ -286,11 +294,14 @@ def _second_gradients(geometry: Geometry, wanted: str, in_graph: bool) -> Callab
     """
     convolution = _convolution(geometry)
 
+    def zeros_like(tensor: Any) -> Any:
+        return ops.zeros_like(tensor.astype(mstype.float32)).astype(tensor.dtype)  # not there for bfloat16
+
     def gradient(of: str, *tensors: Any) -> Any:
         return FusedConvTanhBackward(geometry, of, in_graph)(*tensors)
 
     def bprop(grad_y: Any, y: Any, x: Any, conv_filter: Any, out: Any, given: Any) -> Any:
-        for_x, for_filter = ops.zeros_like(x), ops.zeros_like(conv_filter)
+        for_x, for_filter = zeros_like(x), zeros_like(conv_filter)
         if wanted == "x":
             for_dz = convolution(given, conv_filter)
             for_filter = gradient("filter", grad_y, y, given, conv_filter)

@@ -1,8 +1,5 @@
 """ConvTanh in MindSpore's runtime: dynamic shapes, MindIR, threads, the environment."""
 
-import os
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -10,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from processes import run
 from tensors import MS_DTYPES, array, random_tensor
 
 import mindspore as ms
@@ -113,14 +111,6 @@ except ValueError as error:
     output = run(program, ms.get_context("mode"), MS_CONVTANH_FUSION="bogus")
     assert "MS_CONVTANH_FUSION" in output
     assert "bogus" in output
-
-
-def run(program: str, *arguments: object, **environment: str) -> str:
-    """Runs a Python program in a process of its own; returns its stdout."""
-    command = [sys.executable, "-c", program, *map(str, arguments)]
-    result = subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True)
-    assert result.returncode == 0, result.stderr
-    return result.stdout
 
 
 RELOAD = """
