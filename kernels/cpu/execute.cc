@@ -41,7 +41,7 @@ class Run {
     parallel_for(blocks, plan_.threads, [&](int64_t task, int64_t slot) {
       const Block block = make_block(task);
       run_k1(block, slot);
-      if (plan_.fusion == Fusion::kTrue) run_k2(block, slot);
+      if (plan_.fusion == Fusion::kTrue && !writes_in_place(block)) run_k2(block, slot);
     });
     if (plan_.fusion == Fusion::kHalf) {
       parallel_for(blocks, plan_.threads, [&](int64_t task, int64_t slot) { run_k2(make_block(task), slot); });
@@ -129,14 +129,26 @@ class Run {
     return first >= 0 && first + vectors * k1_.lanes <= p_.wi && first_row >= 0 && last_row < p_.hi;
   }
 
+  // A linear float32 result needs no K2: K1 writes y itself, if whole vectors fit.
+  bool writes_in_place(const Block& block) const {
+    return plan_.linear && plan_.fusion == Fusion::kTrue && p_.dtype == DType::kFloat32 && p_.y_strides[3] == 1 &&
+           block.cols % k1_.lanes == 0;
+  }
+
   void run_k1(const Block& block, int64_t slot) const {
     K1Block part;
     part.m = block.co_count;
     part.rows = block.rows;
     part.vectors = ceil_div(block.cols, k1_.lanes);
-    part.c = output(block, slot);
-    part.c_row_stride = layout_.c_row_stride;
-    part.c_m_stride = layout_.c_m_stride;
+    if (writes_in_place(block)) {
+      part.c = reinterpret_cast<float*>(y_of(block));
+      part.c_row_stride = p_.y_strides[2];
+      part.c_m_stride = p_.y_strides[1];
+    } else {
+      part.c = output(block, slot);
+      part.c_row_stride = layout_.c_row_stride;
+      part.c_m_stride = layout_.c_m_stride;
+    }
     part.bias = at<float>(layout_.bias) + block.group * layout_.co_group + block.co;
 
     const bool in_place = reads_in_place(block, part.vectors);
@@ -171,12 +183,17 @@ class Run {
     } while (ci < layout_.ci_group);
   }
 
+  // Element (0, 0, 0) of the block in y.
+  char* y_of(const Block& block) const {
+    const int64_t channel = block.group * layout_.co_group + block.co;
+    const int64_t offset = block.n * p_.y_strides[0] + channel * p_.y_strides[1] + block.row * p_.y_strides[2] +
+                           block.col * p_.y_strides[3];
+    return static_cast<char*>(tensors_.y) + offset * size_of(p_.dtype);
+  }
+
   void run_k2(const Block& block, int64_t slot) const {
     const float* z = output(block, slot);
-    const int64_t channel = block.group * layout_.co_group + block.co;
-    const int64_t y_offset = block.n * p_.y_strides[0] + channel * p_.y_strides[1] + block.row * p_.y_strides[2] +
-                             block.col * p_.y_strides[3];
-    char* y = static_cast<char*>(tensors_.y) + y_offset * size_of(p_.dtype);
+    char* y = y_of(block);
     for (int64_t co = 0; co < block.co_count; ++co) {
       for (int64_t row = 0; row < block.rows; ++row) {
         store_row(z + co * layout_.c_m_stride + row * layout_.c_row_stride,

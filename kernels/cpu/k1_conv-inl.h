@@ -47,8 +47,8 @@ MSCT_INLINE void gather(Element* to, const Element* from, int64_t step, int64_t 
   }
 }
 
-// n elements, `step` apart.
-void load_elements(float* to, const float* from, int64_t step, int64_t n, Simd::Float (*)(const float*)) {
+// n elements, `step` apart. Inlined, here and below, so that `load` is known.
+MSCT_INLINE void load_elements(float* to, const float* from, int64_t step, int64_t n, Simd::Float (*)(const float*)) {
   if (step == 1) {
     widen(to, from, n, Simd::load);
   } else {
@@ -56,7 +56,8 @@ void load_elements(float* to, const float* from, int64_t step, int64_t n, Simd::
   }
 }
 
-void load_elements(float* to, const uint16_t* from, int64_t step, int64_t n, Simd::Float (*load)(const uint16_t*)) {
+MSCT_INLINE void load_elements(float* to, const uint16_t* from, int64_t step, int64_t n,
+                               Simd::Float (*load)(const uint16_t*)) {
   if (step == 1) {
     widen(to, from, n, load);
     return;
@@ -128,8 +129,8 @@ MSCT_INLINE Simd::Float gate(Simd::Float grad, Simd::Float y) {
 }
 
 template <typename Element>
-void load_gated(float* to, const Element* grad, int64_t grad_step, const Element* y, int64_t y_step, int64_t n,
-                Simd::Float (*load)(const Element*)) {
+MSCT_INLINE void load_gated(float* to, const Element* grad, int64_t grad_step, const Element* y, int64_t y_step,
+                            int64_t n, Simd::Float (*load)(const Element*)) {
   if (grad_step == 1 && y_step == 1 && n >= Simd::kLanes) {
     fill_vectors(to, n, [&](int64_t i) { return gate(load(grad + i), load(y + i)); });
     return;
@@ -170,8 +171,10 @@ MSCT_INLINE void pack_row(const K1Input& input, int64_t ci, int64_t row, int64_t
   };
   if (input.dtype == DType::kFloat32) {
     load(float{}, Simd::load);
+  } else if (input.dtype == DType::kFloat16) {
+    load(uint16_t{}, Simd::load_f16);
   } else {
-    load(uint16_t{}, input.dtype == DType::kFloat16 ? Simd::load_f16 : Simd::load_bf16);
+    load(uint16_t{}, Simd::load_bf16);
   }
 }
 
