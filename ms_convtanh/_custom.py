@@ -10,7 +10,7 @@ from typing import Any
 
 import mindspore.common.dtype as mstype
 from mindspore import Parameter, context, ops
-from mindspore.common.api import _pynative_executor
+from mindspore.graph.api import _pynative_executor
 from mindspore.train import amp
 
 from ms_convtanh import _library
