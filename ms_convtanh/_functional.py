@@ -23,15 +23,17 @@ def _is_compiled(function: Any) -> bool:
     return function is None  # a graph cannot hand a Python function to a constexpr
 
 
-def _any_function() -> None:
-    return None
-
-
 def primitive(
     rank: int, strides: Any, pads: Any, dilations: Any, groups: Any, pad_mode: str, has_bias: bool
 ) -> ops.Primitive:
     """The primitive with these attributes: a new node in a graph that is being compiled, else a kept one."""
-    if _is_compiled(_any_function):
+
+    # Inside, because mindspore.rewrite (amp level "O1") cannot follow what is called below, and leaves alone functions
+    # that hold a function.
+    def any_function() -> None:
+        return None
+
+    if _is_compiled(any_function):
         return FusedConvTanh(rank, strides, pads, dilations, groups, pad_mode, has_bias, True)
     return kept_primitive(rank, strides, pads, dilations, groups, pad_mode, has_bias)
 
