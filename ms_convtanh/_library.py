@@ -8,7 +8,6 @@ from pathlib import Path
 PATH = Path(__file__).resolve().parent / "lib" / "libms_convtanh.so"
 
 OPERATOR = "fused_conv_tanh"
-_C_OPERATOR = "aclnnFusedConvTanh"
 
 ACL_DTYPES = {"float32": 0, "float16": 1, "bfloat16": 27}  # ACL_FLOAT, ACL_FLOAT16, ACL_BF16
 ACL_FORMAT_NCHW = 0
@@ -111,8 +110,8 @@ def version() -> str:
     return load().msctGetVersion().decode()
 
 
-def raise_for_status(status: int) -> None:
-    """Raises what a status code of the library means, with the library's message.
+def raise_for_status(status: int, caller: str = OPERATOR) -> None:
+    """Raises what a status code of the library means, with the library's message under the caller's name.
 
     Raises:
         ValueError: An argument is wrong.
@@ -120,8 +119,8 @@ def raise_for_status(status: int) -> None:
     """
     if status == 0:
         return
-    message = (load().aclGetRecentErrMsg() or b"").decode() or f"{OPERATOR}: status {status}"
-    message = message.replace(f"{_C_OPERATOR}: ", f"{OPERATOR}: ", 1)
+    _, _, reason = (load().aclGetRecentErrMsg() or b"").decode(errors="replace").partition(": ")
+    message = f"{caller}: {reason or 'failed'}"
     if status in (_ACLNN_ERR_PARAM_NULLPTR, _ACLNN_ERR_PARAM_INVALID):
         raise ValueError(message)
     raise RuntimeError(f"{message} (status {status})")

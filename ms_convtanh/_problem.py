@@ -2,12 +2,14 @@
 
 import ctypes
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from numbers import Integral
 from typing import Any
+
+import numpy as np
 
 from ms_convtanh import _library
 from ms_convtanh._library import OPERATOR
@@ -18,23 +20,23 @@ Shape = tuple[int, ...]
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
 
 
-def to_int(name: str, value: Any) -> int:
+def to_int(name: str, value: Any, caller: str = OPERATOR) -> int:
     """value as a Python int that fits int64. A bool is not an int here."""
     try:
-        if isinstance(value, bool):
+        if isinstance(value, bool | np.bool_):
             raise TypeError
         number = operator.index(value)
     except TypeError:
-        raise TypeError(f"{OPERATOR}: {name} must be of int, got {type(value).__name__} {value!r}") from None
+        raise TypeError(f"{caller}: {name} must be of int, got {type(value).__name__} {value!r}") from None
     if not _INT64_MIN <= number <= _INT64_MAX:
-        raise ValueError(f"{OPERATOR}: {name} must fit 64 bits, got {number}")
+        raise ValueError(f"{caller}: {name} must fit 64 bits, got {number}")
     return number
 
 
 def to_ints(name: str, values: Any) -> tuple[int, ...]:
     """values, a sequence of ints, as a tuple."""
     try:
-        if isinstance(values, str | bytes | dict):
+        if isinstance(values, str | bytes | Mapping | Set):
             raise TypeError
         items = tuple(values)
     except TypeError:
