@@ -112,7 +112,7 @@ except ValueError as error:
 
 
 def test_reader_that_leaves_early() -> None:
-    """A command whose output nobody reads any more ends without complaint. So does python -m ms_convtanh itself work."""
+    """A command whose output nobody reads any more ends without complaint."""
     read_end, write_end = os.pipe()
     os.close(read_end)
     command = [sys.executable, "-m", "ms_convtanh", "info", "--json"]
