@@ -7,10 +7,9 @@ from pathlib import Path
 # Absolute from the start: it outlives a change of the working directory, and MindSpore needs it so.
 PATH = Path(__file__).resolve().parent / "lib" / "libms_convtanh.so"
 
-# The operators' names in messages, and the library's names for them.
+# The operators, as messages name them.
 OPERATOR = "fused_conv_tanh"
 BACKWARD_OPERATOR = "fused_conv_tanh_backward"
-_C_OPERATORS = {"aclnnFusedConvTanh": OPERATOR, "aclnnFusedConvTanhBackward": BACKWARD_OPERATOR}
 
 ACL_DTYPES = {"float32": 0, "float16": 1, "bfloat16": 27}  # ACL_FLOAT, ACL_FLOAT16, ACL_BF16
 ACL_FORMAT_NCHW = 0
@@ -118,8 +117,8 @@ def version() -> str:
     return load().msctGetVersion().decode()
 
 
-def raise_for_status(status: int) -> None:
-    """Raises what a status code of the library means, with the library's message.
+def raise_for_status(status: int, caller: str = OPERATOR) -> None:
+    """Raises what a status code of the library means, with the library's message under the caller's name.
 
     Raises:
         ValueError: An argument is wrong.
@@ -127,9 +126,8 @@ def raise_for_status(status: int) -> None:
     """
     if status == 0:
         return
-    message = (load().aclGetRecentErrMsg() or b"").decode() or f"{OPERATOR}: status {status}"
-    for c_name, name in _C_OPERATORS.items():
-        message = message.replace(f"{c_name}: ", f"{name}: ", 1)
+    _, _, reason = (load().aclGetRecentErrMsg() or b"").decode(errors="replace").partition(": ")
+    message = f"{caller}: {reason or 'failed'}"
     if status in (_ACLNN_ERR_PARAM_NULLPTR, _ACLNN_ERR_PARAM_INVALID):
         raise ValueError(message)
     raise RuntimeError(f"{message} (status {status})")

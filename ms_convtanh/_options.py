@@ -2,16 +2,26 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from ms_convtanh import _library
+from ms_convtanh._problem import to_int
 
 _in_force: dict[str, str | None] = {"max_isa": None, "fusion": None, "num_threads": None}
+
+
+def _word(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"options: {name} must be of str, got {type(value).__name__} {value!r}")
+    if "\0" in value or not value.isascii():  # C strings cannot carry all of it
+        raise ValueError(f"options: {name} must be a plain word, got {value!r}")
+    return value
 
 
 def _set(values: dict[str, str | None]) -> None:
     for name, value in values.items():
         encoded = None if value is None else value.encode()
-        _library.raise_for_status(_library.load().msctSetOption(name.encode(), encoded))
+        _library.raise_for_status(_library.load().msctSetOption(name.encode(), encoded), "options")
         _in_force[name] = value
 
 
@@ -27,10 +37,15 @@ def options(*, max_isa: str | None = None, fusion: str | None = None, num_thread
         MS_CONVTANH_NUM_THREADS decide.
 
     Raises:
-        ValueError: An unknown value. No option has changed then.
+        TypeError: Not a str, or not an int. No option has changed then.
+        ValueError: An unknown value. Likewise.
     """
-    given = {"max_isa": max_isa, "fusion": fusion, "num_threads": None if num_threads is None else str(num_threads)}
-    wanted: dict[str, str | None] = {name: value for name, value in given.items() if value is not None}
+    wanted: dict[str, str | None] = {}
+    for name, word in (("max_isa", max_isa), ("fusion", fusion)):
+        if word is not None:
+            wanted[name] = _word(name, word)
+    if num_threads is not None:
+        wanted["num_threads"] = str(to_int("num_threads", num_threads, "options"))
     before = {name: _in_force[name] for name in wanted}
     try:
         _set(wanted)

@@ -2,12 +2,14 @@
 
 import ctypes
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from numbers import Integral
 from typing import Any
+
+import numpy as np
 
 from ms_convtanh import _library
 from ms_convtanh._library import OPERATOR
@@ -18,36 +20,36 @@ Shape = tuple[int, ...]
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
 
 
-def to_int(name: str, value: Any, op: str = OPERATOR) -> int:
+def to_int(name: str, value: Any, caller: str = OPERATOR) -> int:
     """value as a Python int that fits int64. A bool is not an int here."""
     try:
-        if isinstance(value, bool):
+        if isinstance(value, bool | np.bool_):
             raise TypeError
         number = operator.index(value)
     except TypeError:
-        raise TypeError(f"{op}: {name} must be of int, got {type(value).__name__} {value!r}") from None
+        raise TypeError(f"{caller}: {name} must be of int, got {type(value).__name__} {value!r}") from None
     if not _INT64_MIN <= number <= _INT64_MAX:
-        raise ValueError(f"{op}: {name} must fit 64 bits, got {number}")
+        raise ValueError(f"{caller}: {name} must fit 64 bits, got {number}")
     return number
 
 
-def to_ints(name: str, values: Any, op: str = OPERATOR) -> tuple[int, ...]:
+def to_ints(name: str, values: Any, caller: str = OPERATOR) -> tuple[int, ...]:
     """values, a sequence of ints, as a tuple."""
     try:
-        if isinstance(values, str | bytes | dict):
+        if isinstance(values, str | bytes | Mapping | Set):
             raise TypeError
         items = tuple(values)
     except TypeError:
         kind = type(values).__name__
-        raise TypeError(f"{op}: {name} must be an int or a sequence of int, got {kind} {values!r}") from None
-    return tuple(to_int(name, item, op) for item in items)
+        raise TypeError(f"{caller}: {name} must be an int or a sequence of int, got {kind} {values!r}") from None
+    return tuple(to_int(name, item, caller) for item in items)
 
 
-def _for_axes(name: str, values: Any, count: int, default: tuple[int, ...], op: str) -> tuple[int, ...]:
+def _for_axes(name: str, values: Any, count: int, default: tuple[int, ...], caller: str) -> tuple[int, ...]:
     """One entry per axis or side. An int stands for all of them, the defaults of 2-D for those of 1-D."""
     if isinstance(values, Integral):
-        return (to_int(name, values, op),) * count
-    entries = to_ints(name, values, op)
+        return (to_int(name, values, caller),) * count
+    entries = to_ints(name, values, caller)
     return entries[:count] if entries == default and count < len(default) else entries
 
 
@@ -61,8 +63,10 @@ class Attributes:
     groups: int
 
     @classmethod
-    def of(cls, rank: int, strides: Ints, pads: Ints, dilations: Ints, groups: int, op: str = OPERATOR) -> "Attributes":
-        """From a caller's arguments, for a filter of the given rank. Messages name the operator op.
+    def of(
+        cls, rank: int, strides: Ints, pads: Ints, dilations: Ints, groups: int, caller: str = OPERATOR
+    ) -> "Attributes":
+        """From a caller's arguments, for a filter of the given rank. Messages name the caller.
 
         Raises:
             TypeError: Not ints.
@@ -70,10 +74,10 @@ class Attributes:
         """
         axes = 1 if rank == 3 else 2
         return cls(
-            _for_axes("strides", strides, axes, (1, 1), op),
-            _for_axes("pads", pads, 2 * axes, (0, 0, 0, 0), op),
-            _for_axes("dilations", dilations, axes, (1, 1), op),
-            to_int("groups", groups, op),
+            _for_axes("strides", strides, axes, (1, 1), caller),
+            _for_axes("pads", pads, 2 * axes, (0, 0, 0, 0), caller),
+            _for_axes("dilations", dilations, axes, (1, 1), caller),
+            to_int("groups", groups, caller),
         )
 
     def y_shape(self, x: Shape, filter_shape: Shape) -> Shape:
@@ -193,7 +197,7 @@ def plan_of(dtype: str, x: Shape, conv_filter: Shape, bias: Shape | None, attrib
     return plan
 
 
-def check_dtype(dtypes: dict[str, str], op: str = OPERATOR) -> str:
+def check_dtype(dtypes: dict[str, str], caller: str = OPERATOR) -> str:
     """The one dtype of all operands, given by name.
 
     Raises:
@@ -201,10 +205,10 @@ def check_dtype(dtypes: dict[str, str], op: str = OPERATOR) -> str:
     """
     (first, dtype), *others = dtypes.items()
     if dtype not in _library.ACL_DTYPES:
-        raise TypeError(f"{op}: {first}.dtype must be float32, float16 or bfloat16, got {dtype}")
+        raise TypeError(f"{caller}: {first}.dtype must be float32, float16 or bfloat16, got {dtype}")
     for name, other in others:
         if other != dtype:
-            raise TypeError(f"{op}: {name}.dtype must be {first}.dtype = {dtype}, got {other}")
+            raise TypeError(f"{caller}: {name}.dtype must be {first}.dtype = {dtype}, got {other}")
     return dtype
 
 

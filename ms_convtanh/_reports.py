@@ -62,7 +62,7 @@ def features() -> Features:
         ValueError: An environment variable of the library has an unknown value.
     """
     info = _library.Info()
-    _library.raise_for_status(_library.load().msctGetInfo(ctypes.byref(info)))
+    _library.raise_for_status(_library.load().msctGetInfo(ctypes.byref(info)), "features")
 
     def words(text: bytes) -> tuple[str, ...]:
         return tuple(word for word in text.decode().split(",") if word)
@@ -82,6 +82,17 @@ def features() -> Features:
         numpy=np.__version__,
         mindspore=_installed_version("mindspore"),
     )
+
+
+def _dtype_name(dtype: Any) -> str:
+    if isinstance(dtype, str):
+        return dtype
+    try:
+        if dtype is None:  # which NumPy takes for float64
+            raise TypeError
+        return np.dtype(dtype).name
+    except TypeError:
+        raise TypeError(f"{OPERATOR}: dtype must be a name or a NumPy dtype, got {dtype!r}") from None
 
 
 def explain(
@@ -107,7 +118,7 @@ def explain(
         TypeError: Another dtype, or sizes that are not ints.
         ValueError: What the operator would refuse.
     """
-    name = check_dtype({"x": dtype if isinstance(dtype, str) else np.dtype(dtype).name})
+    name = check_dtype({"x": _dtype_name(dtype)})
     x, conv_filter = to_ints("x_shape", x_shape), to_ints("filter_shape", filter_shape)
     attributes = Attributes.of(len(conv_filter), strides, pads, dilations, groups)
     if bias and not conv_filter:

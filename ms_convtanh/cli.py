@@ -41,6 +41,8 @@ def reports_errors(command: Callable[..., Result]) -> Callable[..., Result]:
     def wrapper(*args: Any, **kwargs: Any) -> Result:
         try:
             return command(*args, **kwargs)
+        except BrokenPipeError:  # the reader has seen enough; click ends quietly
+            raise
         except (TypeError, ValueError, RuntimeError, OSError) as error:
             raise click.ClickException(str(error)) from error
 

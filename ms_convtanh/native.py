@@ -2,7 +2,7 @@
 
 import ctypes
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from functools import cache
 from typing import Any
@@ -38,12 +38,12 @@ class _Workspace(threading.local):
 _workspace = _Workspace()
 
 
-def _expressible(name: str, array: Any, op: str = OPERATOR) -> NDArray[Any]:
+def _expressible(name: str, array: Any, caller: str = OPERATOR) -> NDArray[Any]:
     """array, or a copy of it if the library cannot read it in place."""
     if not isinstance(array, np.ndarray):
-        raise TypeError(f"{op}: {name} must be a numpy.ndarray, got {type(array).__name__}")
+        raise TypeError(f"{caller}: {name} must be a numpy.ndarray, got {type(array).__name__}")
     if not array.dtype.isnative:
-        raise TypeError(f"{op}: {name}.dtype must have the machine's byte order, got {array.dtype.str}")
+        raise TypeError(f"{caller}: {name}.dtype must have the machine's byte order, got {array.dtype.str}")
     size = array.itemsize
     in_place = array.flags.aligned and all(stride >= 0 and stride % size == 0 for stride in array.strides)
     return array if in_place or array.size == 0 else np.array(array, order="C")
@@ -60,18 +60,19 @@ def _view(array: NDArray[Any]) -> View:
     return View(array.shape, tuple(stride // array.itemsize for stride in array.strides), array.ctypes.data)
 
 
-def _run(
-    phase1: Callable[..., int], phase2: Callable[..., int], operands: AbstractContextManager[tuple[Any, ...]]
-) -> None:
+def _run(caller: str, function: str, operands: AbstractContextManager[tuple[Any, ...]]) -> None:
+    """Both phases of a C operator. Messages name the caller."""
+    library = _library.load()
+    phase1, phase2 = getattr(library, f"{function}GetWorkspaceSize"), getattr(library, function)
     size, executor = ctypes.c_uint64(), ctypes.c_void_p()
     with operands as arguments:
-        _library.raise_for_status(phase1(*arguments, ctypes.byref(size), ctypes.byref(executor)))
+        _library.raise_for_status(phase1(*arguments, ctypes.byref(size), ctypes.byref(executor)), caller)
     try:
         workspace = _workspace.of(size.value)
     except MemoryError:
-        _library.load().aclDestroyAclOpExecutor(executor)
+        library.aclDestroyAclOpExecutor(executor)
         raise
-    _library.raise_for_status(phase2(workspace.ctypes.data, size, executor, None))
+    _library.raise_for_status(phase2(workspace.ctypes.data, size, executor, None), caller)
 
 
 def fused_conv_tanh(
@@ -119,10 +120,9 @@ def fused_conv_tanh(
     except (MemoryError, OverflowError, ValueError):
         check(dtype, x.shape, conv_filter.shape, None if bias is None else bias.shape, attributes)
         raise
-    library = _library.load()
     bias_view = None if bias is None else _view(bias)
     arguments = operands(dtype, _view(x), _view(conv_filter), bias_view, attributes, _view(y))
-    _run(library.aclnnFusedConvTanhGetWorkspaceSize, library.aclnnFusedConvTanh, arguments)
+    _run(OPERATOR, "aclnnFusedConvTanh", arguments)
     return y
 
 
@@ -183,11 +183,7 @@ def fused_conv_tanh_backward(
     wanted = zip(_mask(output_mask), shapes, strict=True)
     grad_x, grad_filter, grad_bias = (np.empty(shape, x.dtype) if wants else None for wants, shape in wanted)
     gradients = tuple(None if array is None else _view(array) for array in (grad_x, grad_filter, grad_bias))
-    library = _library.load()
     inputs = (_view(grad_y), _view(y), _view(x), _view(conv_filter))
-    _run(
-        library.aclnnFusedConvTanhBackwardGetWorkspaceSize,
-        library.aclnnFusedConvTanhBackward,
-        backward_operands(dtype, inputs, attributes, gradients),
-    )
+    arguments = backward_operands(dtype, inputs, attributes, gradients)
+    _run(BACKWARD_OPERATOR, "aclnnFusedConvTanhBackward", arguments)
     return grad_x, grad_filter, grad_bias

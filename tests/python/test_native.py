@@ -162,7 +162,9 @@ TYPE_ERRORS = {
     "stride_item": ((X, W), {"strides": [1, 1.5]}, "strides must be of int, got float 1.5"),
     "pads": ((X, W), {"pads": None}, "pads must be an int or a sequence of int, got NoneType None"),
     "dilations": ((X, W), {"dilations": [True, 1]}, "dilations must be of int, got bool True"),
+    "unordered": ((X, W), {"strides": {1, 2}}, "strides must be an int or a sequence of int, got set"),
     "groups": ((X, W), {"groups": 1.0}, "groups must be of int, got float 1.0"),
+    "groups_bool": ((X, W), {"groups": np.True_}, "groups must be of int, got bool_? True"),
 }
 VALUE_ERRORS = {
     "x_rank": ((X[0, 0], W), {}, r"x must be 4-dimensional, got shape \[8, 8\]"),

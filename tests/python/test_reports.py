@@ -1,6 +1,8 @@
 """features, explain and options."""
 
 import dataclasses
+import json
+import os
 import subprocess
 import sys
 from importlib import metadata
@@ -71,6 +73,28 @@ def test_unknown_option_values(name: str, value: object, words: str) -> None:
     assert ms_convtanh.features() == before
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "kind"),
+    [
+        ("max_isa", 2, TypeError),
+        ("max_isa", b"avx2", TypeError),
+        ("max_isa", "portable\0", ValueError),
+        ("fusion", "\udcff", ValueError),
+        ("num_threads", "2", TypeError),
+        ("num_threads", 1.5, TypeError),
+        ("num_threads", True, TypeError),
+        ("num_threads", 2**64, ValueError),
+    ],
+)
+def test_option_values_of_the_wrong_kind(name: str, value: object, kind: type[Exception]) -> None:
+    """They are refused by name before any option changes."""
+    before = ms_convtanh.features()
+    named = {"max_isa": "portable", "fusion": "half", name: value}
+    with pytest.raises(kind, match=f"^options: {name} must"), ms_convtanh.options(**named):
+        pytest.fail("must not get here")
+    assert ms_convtanh.features() == before
+
+
 @pytest.mark.parametrize("name", ["MS_CONVTANH_MAX_ISA", "MS_CONVTANH_FUSION", "MS_CONVTANH_NUM_THREADS"])
 def test_unknown_environment_values(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A wrong environment variable fails loudly at the first call, and not at import."""
@@ -85,6 +109,19 @@ except ValueError as error:
     output = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     assert name in output
     assert "bogus" in output
+
+
+def test_reader_that_leaves_early() -> None:
+    """A command whose output nobody reads any more ends without complaint."""
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    command = [sys.executable, "-m", "ms_convtanh", "info", "--json"]
+    process = subprocess.run(command, stdout=write_end, stderr=subprocess.PIPE, text=True)
+    os.close(write_end)
+    assert process.returncode == 1
+    assert process.stderr == ""
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert json.loads(printed)["version"] == ms_convtanh.__version__
 
 
 def test_explain() -> None:
@@ -117,6 +154,9 @@ def test_explain_errors() -> None:
         ms_convtanh.explain((1, 3, 8, 8), (4, 2, 3, 3))
     with pytest.raises(TypeError, match=r"x\.dtype must be float32, float16 or bfloat16, got float64"):
         ms_convtanh.explain((1, 3, 8, 8), (4, 3, 3, 3), np.float64)
+    for dtype in (None, 3, "f"):
+        with pytest.raises(TypeError, match=r"^fused_conv_tanh: .*dtype must be"):
+            ms_convtanh.explain((1, 3, 8, 8), (4, 3, 3, 3), dtype)
     with pytest.raises(TypeError, match="x_shape must be"):
         ms_convtanh.explain("1388", (4, 3, 3, 3))
     with pytest.raises(ValueError, match="must be 3- or 4-dimensional"):
