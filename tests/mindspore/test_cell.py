@@ -300,7 +300,7 @@ def ms_rounded(cell: ConvTanh, x: Tensor, dtype: Any) -> Tensor:
     return rounded(x.astype(dtype))
 
 
-@pytest.mark.parametrize("level", ["O0", "O2", "O3", "auto"])
+@pytest.mark.parametrize("level", ["O0", "O1", "O2", "O3", "auto"])
 def test_auto_mixed_precision(mode: str, level: str) -> None:
     """Feature: amp. Description: every level that works for nn.Conv2d. Expectation: runs, near the float32 result."""
     x = random_tensor(2, 1, 3, 8, 8)
