@@ -24,8 +24,8 @@ _NEEDED = {"Ascend": "the CANN operator package of aclnnFusedConvTanh", "GPU": "
 _starting = threading.Lock()
 
 
-# (rank of filter, strides, pads, dilations, groups, pad_mode), the attributes as a caller may give them. pad_mode is that
-# of nn.Conv2d: "pad" takes pads, "same" and "valid" put their own in their place.
+# (rank of filter, strides, pads, dilations, groups, pad_mode), the attributes as a caller may give them. pad_mode is
+# that of nn.Conv2d: "pad" takes pads, "same" and "valid" put their own in their place.
 Geometry = tuple[int, Any, Any, Any, Any, str]
 
 
