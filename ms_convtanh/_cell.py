@@ -13,7 +13,8 @@ class ConvTanh(nn.Conv2d):
     """tanh(conv2d(x, weight, bias)): replaces `nn.SequentialCell(nn.Conv2d(...), nn.Tanh())`.
 
     It is an `nn.Conv2d` in all that comes before computing: constructor, checks and their exceptions, parameters, their
-    names and their initial values. Checkpoints load both ways.
+    names and their initial values. Checkpoints load both ways. It trains like one: its gradients are those of
+    `ms_convtanh.fused_conv_tanh`; `amp.auto_mixed_precision` and `to_float` choose its precision.
 
     Args:
         in_channels (int): Channels of x.

@@ -24,8 +24,8 @@ _NEEDED = {"Ascend": "the CANN operator package of aclnnFusedConvTanh", "GPU": "
 _starting = threading.Lock()
 
 
-# What a filter's rank, the attributes as a caller gave them, and pad_mode make of the operators: rank, strides, pads,
-# dilations, groups, pad_mode. pad_mode is that of nn.Conv2d: "pad" takes pads, "same" and "valid" put their own there.
+# (rank of filter, strides, pads, dilations, groups, pad_mode), the attributes as a caller may give them. pad_mode is
+# that of nn.Conv2d: "pad" takes pads, "same" and "valid" put their own in their place.
 Geometry = tuple[int, Any, Any, Any, Any, str]
 
 
@@ -97,7 +97,7 @@ class _Operator(ops.Custom, metaclass=_Keeping):
         form: Distinguishes this operator's operands and output from others'.
         operands: The names of its inputs in messages.
         output: The name of its output.
-        geometry: Plain.
+        geometry: As _plain makes it.
         words: Attributes beyond those of geometry.
         bprop: The gradient, called with the inputs, the output and the gradient of the output.
         in_graph: Whether this instance is a node of one graph.

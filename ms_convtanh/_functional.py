@@ -40,6 +40,10 @@ def fused_conv_tanh(
 
     Sums and tanh are computed in float32 and rounded once. Dynamic shapes are supported; the attributes are constants.
 
+    It can be differentiated any number of times. The gradients of x, conv_filter and bias are operators of their own
+    (aclnnFusedConvTanhBackward): those that nothing needs, such as that of a frozen weight, are not computed. Elements
+    of y that are 1 or -1 add exactly 0 to them.
+
     Args:
         x: (N, Cin, H, W), or (N, Cin, L) for one spatial axis; float32, float16 or bfloat16.
         conv_filter: (Cout, Cin / groups, KH, KW) or (Cout, Cin / groups, K), of x's dtype.

@@ -10,11 +10,12 @@
 //   FusedConvTanhInit        once for each operator of a compiled network, also with -1 and -2. It sizes nothing,
 //                            because later inputs may be larger: scratch comes from the library's pool, call by call.
 //   FusedConvTanh            for each launch
-// and the same with FusedConvTanhBackward. Inputs are x, filter and, if there is one, bias; the output is y. Attributes
-// are those of the operator, and pad_mode: "pad" takes pads as given, "valid" is 0, "same" follows nn.Conv2d and depends
-// on the shape of x. Backward has the inputs grad_y, y, x and filter, and computes the one gradient that its attribute
-// wanted names (x, filter or bias): what a network does not need is then never computed, and MindSpore can infer the
-// shape of a single output only.
+// and the same with FusedConvTanhBackward.
+//
+// Inputs are x, filter and, if there is one, bias; the output is y. Attributes are those of the operator, and pad_mode:
+// "pad" takes pads as given, "valid" is 0, "same" follows nn.Conv2d and depends on the shape of x. Backward has inputs
+// grad_y, y, x and filter; its output is the one gradient that the attribute wanted names: x, filter or bias. So a
+// network computes no gradient that it does not need; and MindSpore infers the shapes of single outputs only.
 //
 // Shape inference refuses nothing, because Python's checks come after it, with better exceptions: see _custom.py. What
 // they cannot see is refused at launch. What a returned code means is lost on the way to Python, what() is not:

@@ -28,19 +28,27 @@ def network_of(layer: Layer, **named: Any) -> nn.Cell:
     )
 
 
-X, TARGET = random_tensor(1, 4, 2, 9, 8), random_tensor(2, 4, 3, 5, 4) * 0.5
+X = random_tensor(1, 4, 2, 9, 8)
+# What a network of the same form makes of X.
+TARGET = ops.tanh(2 * ops.avg_pool2d(X[:, :1] - X[:, 1:], 2, 2, ceil_mode=True)) * Tensor(
+    [[[[1.0]], [[-0.5]], [[0.2]]]]
+)
 
 
 def train_one_step(network: nn.Cell) -> Callable[[], Tensor]:
-    optimizer = nn.Momentum(network.trainable_params(), 0.3, 0.9)
+    optimizer = nn.Momentum(network.trainable_params(), 1.0, 0.9)
     step = nn.TrainOneStepCell(nn.WithLossCell(network, nn.MSELoss()), optimizer)
     step.set_train()
     return lambda: step(X, TARGET)
 
 
 def value_and_grad(network: nn.Cell, decorate: Callable[..., Any] = lambda step: step) -> Callable[[], Tensor]:
-    optimizer = nn.Momentum(network.trainable_params(), 0.3, 0.9)
-    gradients = ms.value_and_grad(lambda x, target: ops.mse_loss(network(x), target), None, network.trainable_params())
+    optimizer = nn.Momentum(network.trainable_params(), 1.0, 0.9)
+
+    def loss_of(x: Tensor, target: Tensor) -> Tensor:
+        return ops.mse_loss(network(x), target)
+
+    gradients = ms.value_and_grad(loss_of, None, network.trainable_params())
 
     def step(x: Tensor, target: Tensor) -> Tensor:
         loss, grads = gradients(x, target)
@@ -65,9 +73,9 @@ def test_trains_like_stock(mode: str, steps: Callable[[nn.Cell], Callable[[], Te
     ours, theirs = network_of(ConvTanh), network_of(stock)
     mine, expected = losses(steps(ours)), losses(steps(theirs))
     assert mine[-1] < mine[0] / 2
-    np.testing.assert_allclose(mine, expected, rtol=2e-3)  # stock nn.Tanh errs by 1e-4
+    np.testing.assert_allclose(mine, expected, rtol=1e-4)  # stock nn.Tanh errs by so much
     for parameter, other in zip(ours.get_parameters(), theirs.get_parameters(), strict=True):
-        np.testing.assert_allclose(array(parameter), array(other), atol=2e-3)
+        np.testing.assert_allclose(array(parameter), array(other), atol=1e-4)
 
 
 def test_frozen_parameters_stay(mode: str) -> None:
@@ -76,7 +84,7 @@ def test_frozen_parameters_stay(mode: str) -> None:
     frozen = ["0.weight", "1.weight"]
     for name, parameter in network.parameters_and_names():
         parameter.requires_grad = name not in frozen
-    before = {name: array(parameter) for name, parameter in network.parameters_and_names()}
+    before = {name: array(parameter).copy() for name, parameter in network.parameters_and_names()}
     losses(train_one_step(network), 2)
     for name, parameter in network.parameters_and_names():
         assert np.array_equal(array(parameter), before[name]) == (name in frozen)
@@ -122,21 +130,41 @@ def test_functional_in_o1(mode: str) -> None:
 
 
 @pytest.mark.parametrize("level", ["O2", "O3"])
-@pytest.mark.parametrize("manager", ["fixed", "dynamic"])
-def test_loss_scaling(mode: str, level: str, manager: str) -> None:
+def test_fixed_loss_scale(mode: str, level: str) -> None:
     """Feature: loss scaling. Description: float16 with a scaled loss. Expectation: trains like float32."""
     network = network_of(ConvTanh)
-    scale = ms.amp.FixedLossScaleManager(1024.0, False) if manager == "fixed" else ms.amp.DynamicLossScaleManager()
-    named = {"loss_scale": 1024.0} if manager == "fixed" else {}
-    optimizer = nn.Momentum(network.trainable_params(), 0.3, 0.9, **named)
-    step = ms.amp.build_train_network(network, optimizer, nn.MSELoss(), level=level, loss_scale_manager=scale)
+    optimizer = nn.Momentum(network.trainable_params(), 1.0, 0.9, loss_scale=1024.0)
+    manager = ms.amp.FixedLossScaleManager(1024.0, drop_overflow_update=False)
+    step = ms.amp.build_train_network(network, optimizer, nn.MSELoss(), level=level, loss_scale_manager=manager)
     step.set_train()
+    expected = losses(train_one_step(network_of(ConvTanh)))
+    np.testing.assert_allclose(losses(lambda: step(X, TARGET)), expected, rtol=1e-2)
 
-    def loss() -> Tensor:
-        result = step(X, TARGET)
-        return result[0] if isinstance(result, tuple) else result
 
-    np.testing.assert_allclose(losses(loss), losses(train_one_step(network_of(ConvTanh))), rtol=3e-2)
+def test_dynamic_loss_scale(mode: str) -> None:
+    """Feature: loss scaling. Description: a scale that overflows float16. Expectation: lowered until it does not."""
+    network = ms.amp.auto_mixed_precision(network_of(ConvTanh), "O2", ms.float16)
+    plain = network_of(ConvTanh)
+    weights, scaler = network.trainable_params(), ms.amp.DynamicLossScaler(2.0**24, 2, 1000)
+
+    def scaled(x: Tensor) -> Tensor:
+        return scaler.scale(ops.mse_loss(network(x), TARGET))
+
+    gradient = ms.grad(scaled, None, weights)
+    finite = []
+    while not finite or not finite[-1]:
+        gradients = gradient(X)
+        finite.append(bool(ms.amp.all_finite(gradients)))
+        scaler.adjust(Tensor(finite[-1]))
+    assert not finite[0]
+    assert len(finite) < 20
+
+    def unscaled(x: Tensor) -> Tensor:
+        return ops.mse_loss(plain(x), TARGET)
+
+    expected = ms.grad(unscaled, None, plain.trainable_params())(X)
+    for found, other in zip(scaler.unscale(gradients), expected, strict=True):
+        np.testing.assert_allclose(array(found), array(other), rtol=0, atol=2**-8 * np.abs(array(other)).max())
 
 
 def test_scaled_loss_is_exact(mode: str) -> None:
@@ -144,10 +172,10 @@ def test_scaled_loss_is_exact(mode: str) -> None:
     network = network_of(ConvTanh)
 
     def gradients(scale: float) -> list[np.ndarray]:
-        scaler = ms.amp.StaticLossScaler(scale)
-        weights = network.trainable_params()
-        forward = ms.grad(lambda x: scaler.scale(ops.mse_loss(network(x), TARGET)), None, weights)
-        return [array(gradient) for gradient in forward(X)]
+        def loss(x: Tensor) -> Tensor:
+            return ops.mse_loss(network(x), TARGET) * scale
+
+        return [array(gradient) for gradient in ms.grad(loss, None, network.trainable_params())(X)]
 
     for scaled, plain in zip(gradients(2.0**10), gradients(1.0), strict=True):
         np.testing.assert_array_equal(scaled, plain * 2**10)
@@ -155,20 +183,28 @@ def test_scaled_loss_is_exact(mode: str) -> None:
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_low_precision_parameters(mode: str, dtype: str) -> None:
-    """Feature: dtypes. Description: all parameters in 16 bits. Expectation: a step towards a smaller loss."""
-    network = network_of(ConvTanh, dtype=MS_DTYPES[dtype])
-    weights = network.trainable_params()
-    x, target = X.astype(MS_DTYPES[dtype]), TARGET
+    """Feature: dtypes. Description: all parameters in 16 bits. Expectation: trains like float32."""
 
-    def loss(x: Tensor) -> Tensor:
-        return ops.mse_loss(network(x).astype(ms.float32), target)
+    def train(dtype: Any) -> list[float]:
+        network = network_of(ConvTanh, dtype=dtype)
+        weights = network.trainable_params()
+        x = X.astype(dtype)
 
-    start = loss(x)
-    for _ in range(8):
-        for weight, gradient in zip(weights, ms.grad(loss, None, weights)(x), strict=True):
-            assert gradient.dtype == MS_DTYPES[dtype]
-            weight.set_data((weight.astype(ms.float32) - 0.5 * gradient.astype(ms.float32)).astype(MS_DTYPES[dtype]))
-    assert float(loss(x).asnumpy()) < 0.8 * float(start.asnumpy())
+        def loss(x: Tensor) -> Tensor:
+            return ops.mse_loss(network(x).astype(ms.float32), TARGET)
+
+        found = []
+        for _ in range(6):
+            value, gradients = ms.value_and_grad(loss, None, weights)(x)  # compiled once, it would not see set_data
+            found.append(float(value.asnumpy()))
+            for weight, gradient in zip(weights, gradients, strict=True):
+                assert gradient.dtype == dtype
+                weight.set_data((weight.astype(ms.float32) - 3 * gradient.astype(ms.float32)).astype(dtype))
+        return found
+
+    expected = train(ms.float32)
+    assert expected[-1] < expected[0] / 2
+    np.testing.assert_allclose(train(MS_DTYPES[dtype]), expected, rtol={"float16": 0.01, "bfloat16": 0.1}[dtype])
 
 
 def test_copies_train_apart(mode: str) -> None:
@@ -184,7 +220,7 @@ def test_switching_modes(pynative: None) -> None:
     """Feature: modes. Description: steps of one network in turn. Expectation: as in one mode."""
     turns, always = network_of(ConvTanh), network_of(ConvTanh)
     expected = losses(train_one_step(always), 3)
-    optimizer = nn.Momentum(turns.trainable_params(), 0.3, 0.9)
+    optimizer = nn.Momentum(turns.trainable_params(), 1.0, 0.9)
     found = []
     for mode in (ms.PYNATIVE_MODE, ms.GRAPH_MODE, ms.PYNATIVE_MODE):
         ms.set_context(mode=mode)

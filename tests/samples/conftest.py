@@ -1,7 +1,7 @@
-"""Makes the modules of the super-resolution sample importable, as they are for its scripts."""
+"""Makes the modules of the Python samples importable, as they are for the samples' scripts."""
 
 import sys
 from pathlib import Path
 
-SAMPLE = Path(__file__).parents[2] / "samples" / "python" / "super_resolution"
-sys.path.insert(0, str(SAMPLE))
+SAMPLES = Path(__file__).parents[2] / "samples" / "python"
+sys.path[:0] = [str(SAMPLES / sample) for sample in ("generator", "lenet5", "super_resolution")]
