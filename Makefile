@@ -34,6 +34,7 @@ test: $(STAMPS)/test  ## build and run the native tests, then the Python tests
 
 bench: $(STAMPS)/bench  ## time the operator beside PyTorch, and check it first
 	@$(BIN)/python benchmarks/bench.py
+	@$(BIN)/python benchmarks/bench_training.py
 
 lint: $(STAMPS)/lint  ## check formats, style, spelling and types
 	@echo "lint: ruff, clang-format, codespell, mypy"

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdio>
 #include <cstring>
@@ -129,16 +130,29 @@ class Pool {
       *link = job->following;
     }
     // No worker joins any more. Those that did are in their last task.
-    for (int spin = 0; spin < kSpins && job->active.load(std::memory_order_acquire) > 0; ++spin) pause_cpu();
-    if (job->active.load(std::memory_order_acquire) > 0) {
+    if (!spin_until([job] { return job->active.load(std::memory_order_acquire) == 0; })) {
       std::unique_lock<std::mutex> lock(mutex_);
       left_.wait(lock, [job] { return job->active.load(std::memory_order_acquire) == 0; });
     }
   }
 
  private:
-  // About 20 us: longer than the pause between the steps of one call, shorter than a wake-up by the kernel costs.
-  static constexpr int kSpins = 500;
+  // Longer than the pause between the steps of one call, and between the operators of a network: waking a thread that
+  // sleeps costs about as much.
+  static constexpr std::chrono::microseconds kSpinTime{50};
+
+  // Whether the condition came true while spinning.
+  template <typename Condition>
+  static bool spin_until(const Condition& condition) {
+    const auto end = std::chrono::steady_clock::now() + kSpinTime;
+    do {
+      for (int i = 0; i < 32; ++i) {
+        if (condition()) return true;
+        pause_cpu();
+      }
+    } while (std::chrono::steady_clock::now() < end);
+    return false;
+  }
 
   void grow(int64_t workers) {
     if (workers_.load(std::memory_order_acquire) >= workers) return;
@@ -176,9 +190,9 @@ class Pool {
       }
       const uint64_t seen = published_.load(std::memory_order_relaxed);
       lock.unlock();
-      for (int spin = 0; spin < kSpins && published_.load(std::memory_order_acquire) == seen; ++spin) pause_cpu();
+      const bool published = spin_until([&] { return published_.load(std::memory_order_acquire) != seen; });
       lock.lock();
-      if (published_.load(std::memory_order_relaxed) != seen) continue;
+      if (published || published_.load(std::memory_order_relaxed) != seen) continue;
       sleepers_.fetch_add(1, std::memory_order_seq_cst);
       wake_.wait(lock, [&] { return published_.load(std::memory_order_relaxed) != seen; });
       sleepers_.fetch_sub(1, std::memory_order_relaxed);
