@@ -36,7 +36,7 @@ class Espcn(nn.Cell):
     Output: detail in [-1, 1], (N, 1, scale * height, scale * width).
     """
 
-    def __init__(self, layer: type[nn.Cell] = StockConvTanh, scale: int = SCALE) -> None:
+    def __init__(self, layer: type[nn.Cell], scale: int = SCALE) -> None:
         super().__init__()
         self.conv1 = layer(1, 64, 5, pad_mode="valid", has_bias=True)
         self.conv2 = layer(64, 32, 3, pad_mode="valid", has_bias=True)

@@ -1,4 +1,4 @@
-"""Trains the network of model.py, in MindSpore with stock conv and tanh, and writes its checkpoint.
+"""Trains the network of model.py, with ConvTanh layers in MindSpore, and writes its checkpoint.
 
 The photographs are those that scikit-learn and scikit-image ship. One is held out: the demo's. Its PSNR is shown while
 training; the checkpoint is that of the last step, not of the best.
@@ -19,6 +19,7 @@ from mindspore import nn
 
 import images
 from model import DETAIL_RANGE, MARGIN, SCALE, Espcn, network_input, upscale
+from ms_convtanh import ConvTanh
 
 HERE = Path(__file__).parent
 TRAINING = [
@@ -82,7 +83,13 @@ def held_out_psnr(network: nn.Cell) -> tuple[float, float]:
 @click.option("--steps", default=30_000, show_default=True, type=click.IntRange(1))
 @click.option("--batch", default=16, show_default=True, type=click.IntRange(1), help="Patches of one step.")
 @click.option("--patch", default=17, show_default=True, type=click.IntRange(1), help="Side of a patch, low-resolution.")
-@click.option("--learning-rate", default=1e-3, show_default=True, type=click.FloatRange(0, min_open=True))
+@click.option(
+    "--learning-rate",
+    default=1e-3,
+    show_default=True,
+    type=click.FloatRange(0, min_open=True),
+    help="Of the first step; it falls to 0 along a cosine.",
+)
 @click.option("--validate-every", default=2_000, show_default=True, type=click.IntRange(1), metavar="STEPS")
 @click.option("--seed", default=1, show_default=True)
 @click.option(
@@ -106,8 +113,8 @@ def main(
         raise click.BadParameter(str(error)) from error
     if not output.absolute().parent.is_dir():  # known before the long work, not after it
         raise click.BadParameter(f"output: the folder '{output.parent}' does not exist.")
-    network = Espcn()
-    optimizer = nn.Adam(network.trainable_params(), learning_rate)
+    network = Espcn(ConvTanh)
+    optimizer = nn.Adam(network.trainable_params(), nn.CosineDecayLR(0.0, learning_rate, steps))
     step = nn.TrainOneStepCell(nn.WithLossCell(network, nn.MSELoss()), optimizer)
     step.set_train()
 
