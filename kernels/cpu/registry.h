@@ -32,6 +32,15 @@ VariantList<K1Variant> k1_variants();
 VariantList<GradFilterVariant> grad_filter_variants();
 VariantList<K2Variant> k2_variants();
 
+// The first variant that needs no more than these features.
+template <typename T>
+const T* best_variant(VariantList<T> variants, uint32_t features) {
+  for (const T& variant : variants) {
+    if ((variant.features & ~features) == 0) return &variant;
+  }
+  return nullptr;  // unreachable: the portable variant needs nothing
+}
+
 }  // namespace msct
 
 #endif  // MS_CONVTANH_KERNELS_CPU_REGISTRY_H_

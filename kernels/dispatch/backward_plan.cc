@@ -117,12 +117,7 @@ void plan_grad_filter(const DispatchOptions& options, BackwardPlan* plan) {
     plan->workspace_bytes = INT64_MAX;
     return;
   }
-  for (const GradFilterVariant& variant : grad_filter_variants()) {
-    if ((variant.features & ~options.features) == 0) {
-      grad.kernel = &variant;
-      break;
-    }
-  }
+  grad.kernel = best_variant(grad_filter_variants(), options.features);
   const int64_t lanes = grad.kernel->kernel.lanes;
   const int64_t taps = p.kh * p.kw;
   const int64_t ci_group = p.ci / p.groups;

@@ -22,14 +22,6 @@ constexpr int64_t kBlocksPerThread = 4;        // enough for an even split when 
 constexpr double kOperationsPerThread = 1e6;
 constexpr double kTanhOperations = 30;
 
-template <typename Variant>
-const Variant* best_variant(const VariantList<Variant>& variants, uint32_t features) {
-  for (const Variant& variant : variants) {
-    if ((variant.features & ~features) == 0) return &variant;
-  }
-  return nullptr;  // unreachable: the portable variant needs nothing
-}
-
 Tiling make_tiling(const ConvTanhProblem& p, const K1Kernel& kernel, bool direct, int64_t threads) {
   const int64_t ci_group = p.ci / p.groups;
   const int64_t co_group = p.co / p.groups;
