@@ -9,8 +9,6 @@ namespace msct {
 
 namespace {
 
-constexpr int64_t kAlignment = 64;  // a cache line, and the largest vector
-
 // An odd number of cache lines: neighbouring channels then fall into different sets of the L1 cache.
 int64_t spread(int64_t elements) {
   const int64_t line = kAlignment / static_cast<int64_t>(sizeof(float));
@@ -79,19 +77,14 @@ Layout make_layout(const Plan& plan) {
   layout.c_row_stride = round_up(half ? p.wo : tiling.cols, lanes);
   layout.c_m_stride = spread(layout.c_row_stride * (half ? p.ho : tiling.rows));
 
-  int64_t end = 0;
-  const auto place = [&end](int64_t bytes) {
-    const int64_t start = end;
-    end = align(end + bytes);
-    return start;
-  };
+  Placement parts;
   const int64_t f32 = sizeof(float);
-  layout.bias = place(p.co * f32);
-  layout.filter = place(p.co * layout.ci_group * layout.taps * f32);
-  layout.packed_offsets = place(tiling.ci * layout.taps * static_cast<int64_t>(sizeof(int64_t)));
-  layout.direct_offsets = place(tiling.ci * layout.taps * static_cast<int64_t>(sizeof(int64_t)));
-  layout.wst = place(half ? p.n * p.co * layout.c_m_stride * f32 : 0);
-  layout.scratch = end;
+  layout.bias = parts.place(p.co * f32);
+  layout.filter = parts.place(p.co * layout.ci_group * layout.taps * f32);
+  layout.packed_offsets = parts.place(tiling.ci * layout.taps * static_cast<int64_t>(sizeof(int64_t)));
+  layout.direct_offsets = parts.place(tiling.ci * layout.taps * static_cast<int64_t>(sizeof(int64_t)));
+  layout.wst = parts.place(half ? p.n * p.co * layout.c_m_stride * f32 : 0);
+  layout.scratch = parts.end;
   layout.scratch_tile = align(tiling.ci * layout.ci_stride * f32);
   layout.scratch_stride = layout.scratch_tile + (half ? 0 : align(tiling.co * layout.c_m_stride * f32));
   layout.total = layout.scratch + plan.threads * layout.scratch_stride + kAlignment;

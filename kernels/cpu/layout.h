@@ -20,6 +20,20 @@ constexpr int64_t even_part(int64_t total, int64_t limit) {
   return ceil_div(total, ceil_div(total, largest));
 }
 
+constexpr int64_t kAlignment = 64;  // a cache line, and the largest vector
+
+// Lays out parts of a workspace one behind the other, each aligned. Offsets and sizes in bytes.
+struct Placement {
+  int64_t end = 0;
+
+  // The start of a new part.
+  int64_t place(int64_t bytes) {
+    const int64_t start = end;
+    end = round_up(end + bytes, kAlignment);
+    return start;
+  }
+};
+
 struct Layout {
   int64_t taps;      // kh * kw
   int64_t ci_group;  // ci / groups

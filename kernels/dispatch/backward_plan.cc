@@ -135,22 +135,17 @@ void plan_grad_filter(const DispatchOptions& options, BackwardPlan* plan) {
   grad.chunks = std::clamp<int64_t>(ceil_div(kTasks, tasks), 1, std::max<int64_t>(items, 1));
   grad.threads = grad.forward.threads;
 
-  int64_t end = 0;
-  const auto place = [&end](int64_t bytes) {
-    const int64_t start = end;
-    end = round_up(end + bytes, 64);
-    return start;
-  };
+  Placement parts;
   grad.dz_row_stride = round_up(tiling.cols, lanes);
-  grad.offsets = place(tiling.ci * taps * 8);
-  grad.sums = place(grad.chunks * p.co * ci_group * taps * 8);
-  grad.bias_sums = place(grad.chunks * p.co * 8);
-  grad.scratch = end;
-  place(tiling.ci * layout.ci_stride * 4);
-  grad.scratch_dz = end - grad.scratch;
-  place(tiling.co * tiling.rows * grad.dz_row_stride * 4);
-  grad.scratch_stride = end - grad.scratch;
-  grad.workspace_bytes = grad.scratch + grad.threads * grad.scratch_stride + 64;
+  grad.offsets = parts.place(tiling.ci * taps * 8);
+  grad.sums = parts.place(grad.chunks * p.co * ci_group * taps * 8);
+  grad.bias_sums = parts.place(grad.chunks * p.co * 8);
+  grad.scratch = parts.end;
+  parts.place(tiling.ci * layout.ci_stride * 4);
+  grad.scratch_dz = parts.end - grad.scratch;
+  parts.place(tiling.co * tiling.rows * grad.dz_row_stride * 4);
+  grad.scratch_stride = parts.end - grad.scratch;
+  grad.workspace_bytes = grad.scratch + grad.threads * grad.scratch_stride + kAlignment;
   plan->threads = std::max(plan->threads, grad.threads);
   plan->workspace_bytes = std::max(plan->workspace_bytes, grad.workspace_bytes);
 }

@@ -18,12 +18,6 @@ void check_refused(BackwardCall call, aclnnStatus code, const std::string& messa
   CHECK(executor == reinterpret_cast<aclOpExecutor*>(&size));
 }
 
-void set_shape(Tensor* tensor, Ints shape) {
-  const aclFormat format = tensor->format;
-  *tensor = tensor_of(std::move(shape), tensor->dtype);
-  tensor->format = format;
-}
-
 struct Refusal {
   const char* message;
   std::function<void(BackwardCall*)> spoil;

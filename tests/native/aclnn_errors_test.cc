@@ -24,12 +24,6 @@ void check_refused(Call call, aclnnStatus code, const std::string& message) {
   CHECK(executor == reinterpret_cast<aclOpExecutor*>(&size));
 }
 
-void set_shape(Tensor* tensor, Ints shape) {
-  const aclFormat format = tensor->format;
-  *tensor = tensor_of(std::move(shape), tensor->dtype);
-  tensor->format = format;
-}
-
 Call flat_call() {
   Call call;
   call.x = tensor_of({1, 2, 8});

@@ -285,6 +285,13 @@ inline void run_and_check(Call call, aclrtStream stream = nullptr) {
   check_result(call, before);
 }
 
+// A contiguous tensor of another shape in its place; dtype and format stay.
+inline void set_shape(Tensor* tensor, Ints shape) {
+  const aclFormat format = tensor->format;
+  *tensor = tensor_of(std::move(shape), tensor->dtype);
+  tensor->format = format;
+}
+
 }  // namespace msct_test
 
 #endif  // MS_CONVTANH_TESTS_NATIVE_ACLNN_TEST_UTIL_H_
