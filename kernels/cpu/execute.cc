@@ -138,8 +138,8 @@ class Run {
   void run_k1(const Block& block, int64_t slot) const {
     K1Block part;
     part.m = block.co_count;
-    part.rows = block.rows;
-    part.vectors = ceil_div(block.cols, k1_.lanes);
+    part.rows = layout_.flat ? 1 : block.rows;
+    part.vectors = ceil_div(layout_.flat ? (block.rows - 1) * layout_.pitch + block.cols : block.cols, k1_.lanes);
     if (writes_in_place(block)) {
       part.c = reinterpret_cast<float*>(y_of(block));
       part.c_row_stride = p_.y_strides[2];

@@ -49,10 +49,12 @@ class GradFilterRun {
         base_(base) {}
 
   void operator()() const {
-    write_k_offsets(plan_.forward, layout_, at<int64_t>(plan_.offsets), nullptr);
+    int64_t* offsets = at<int64_t>(plan_.offsets);
+    write_k_offsets(plan_.forward, layout_, plan_.reads_in_place ? nullptr : offsets,
+                    plan_.reads_in_place ? offsets : nullptr);
     // Without gradFilter only the sums of dz are needed: one step, no columns.
     const int64_t steps = problem_.wants_filter ? std::max<int64_t>(1, ceil_div(layout_.ci_group, tiling_.ci)) : 1;
-    const int64_t parts = p_.groups * layout_.co_blocks * steps;
+    const int64_t parts = p_.groups * steps;
     parallel_for(parts * plan_.chunks, plan_.threads,
                  [&](int64_t task, int64_t slot) { sum_chunk(task / parts, task % parts, steps, slot); });
     parallel_for(p_.co, plan_.threads, [&](int64_t co, int64_t) { store_channel(co); });
@@ -66,29 +68,26 @@ class GradFilterRun {
 
   int64_t row_size() const { return layout_.ci_group * layout_.taps; }  // of gradFilter, for one output channel
 
+  // The products of one step's input channels with all output channels of their group, over a chunk of blocks: a block's
+  // x is packed once.
   void sum_chunk(int64_t chunk, int64_t part, int64_t steps, int64_t slot) const {
     const int64_t ci = part % steps * tiling_.ci;
-    const int64_t co = part / steps % layout_.co_blocks * tiling_.co;
-    const int64_t group = part / steps / layout_.co_blocks;
-    const int64_t channel = group * layout_.co_group + co;
+    const int64_t group = part / steps;
+    const int64_t first_channel = group * layout_.co_group;
     const int64_t ci_count = problem_.wants_filter ? std::min(tiling_.ci, layout_.ci_group - ci) : 0;
 
     GradFilterBlock block = {};
-    block.m = std::min(tiling_.co, layout_.co_group - co);
     block.columns = ci_count * layout_.taps;
     block.a = at<float>(plan_.scratch + slot * plan_.scratch_stride + plan_.scratch_dz);
     block.a_row_stride = plan_.dz_row_stride;
     block.a_m_stride = tiling_.rows * plan_.dz_row_stride;
-    block.b = at<float>(plan_.scratch + slot * plan_.scratch_stride);
     block.b_offset = at<int64_t>(plan_.offsets);
-    block.b_row_stride = layout_.pitch;
-    block.sums = at<double>(plan_.sums) + (chunk * p_.co + channel) * row_size() + ci * layout_.taps;
     block.sums_m_stride = row_size();
-    for (int64_t m = 0; m < block.m; ++m) std::fill_n(block.sums + m * row_size(), block.columns, 0.0);
-    if (problem_.wants_bias && ci == 0) {
-      block.bias_sums = at<double>(plan_.bias_sums) + chunk * p_.co + channel;
-      std::fill_n(block.bias_sums, block.m, 0.0);
-    }
+    double* sums = at<double>(plan_.sums) + (chunk * p_.co + first_channel) * row_size() + ci * layout_.taps;
+    for (int64_t m = 0; m < layout_.co_group; ++m) std::fill_n(sums + m * row_size(), block.columns, 0.0);
+    double* bias_sums =
+        problem_.wants_bias && ci == 0 ? at<double>(plan_.bias_sums) + chunk * p_.co + first_channel : nullptr;
+    if (bias_sums) std::fill_n(bias_sums, layout_.co_group, 0.0);
 
     const int64_t items = p_.n * layout_.row_blocks * layout_.col_blocks;
     for (int64_t item = chunk * items / plan_.chunks; item < (chunk + 1) * items / plan_.chunks; ++item) {
@@ -97,9 +96,14 @@ class GradFilterRun {
       const int64_t col = item % layout_.col_blocks * tiling_.cols;
       block.rows = std::min(tiling_.rows, p_.ho - row);
       block.length = std::min(tiling_.cols, p_.wo - col);
-      pack_dz(n, channel, row, col, block);
-      if (ci_count > 0) pack_x(n, group * layout_.ci_group + ci, ci_count, row, col, slot);
-      plan_.kernel->kernel.run(block);
+      if (ci_count > 0) find_x(n, group * layout_.ci_group + ci, ci_count, row, col, slot, &block);
+      for (int64_t co = 0; co < layout_.co_group; co += tiling_.co) {
+        block.m = std::min(tiling_.co, layout_.co_group - co);
+        block.sums = sums + co * row_size();
+        block.bias_sums = bias_sums ? bias_sums + co : nullptr;
+        pack_dz(n, first_channel + co, row, col, block);
+        plan_.kernel->kernel.run(block);
+      }
     }
   }
 
@@ -125,36 +129,60 @@ class GradFilterRun {
     k1_.pack_input(input, const_cast<float*>(block.a));
   }
 
-  void pack_x(int64_t n, int64_t channel, int64_t ci_count, int64_t row, int64_t col, int64_t slot) const {
-    const void* source = element(tensors_.x, n * p_.x_strides[0] + channel * p_.x_strides[1], p_.dtype);
-    const K1Input input = make_k1_input(plan_.forward, layout_, source, ci_count, row, col);
-    k1_.pack_input(input, at<float>(plan_.scratch + slot * plan_.scratch_stride));
+  // Where the block's x lies: in place or packed.
+  void find_x(int64_t n, int64_t channel, int64_t ci_count, int64_t row, int64_t col, int64_t slot,
+              GradFilterBlock* block) const {
+    const int64_t* strides = p_.x_strides;
+    const void* source = element(tensors_.x, n * strides[0] + channel * strides[1], p_.dtype);
+    if (plan_.reads_in_place) {
+      block->b = static_cast<const float*>(source) + row * p_.stride_h * strides[2] + col;
+      block->b_row_stride = p_.stride_h * strides[2];
+      return;
+    }
+    float* packed = at<float>(plan_.scratch + slot * plan_.scratch_stride);
+    k1_.pack_input(make_k1_input(plan_.forward, layout_, source, ci_count, row, col), packed);
+    block->b = packed;
+    block->b_row_stride = layout_.pitch;
   }
 
   // Adds up the chunks, in their order, and rounds.
   void store_channel(int64_t co) const {
     if (problem_.wants_filter) {
-      for (int64_t ci = 0; ci < layout_.ci_group; ++ci) {
-        for (int64_t kh = 0; kh < p_.kh; ++kh) {
-          const int64_t first = (ci * p_.kh + kh) * p_.kw;
-          const int64_t* strides = problem_.grad_filter_strides;
-          store(at<double>(plan_.sums) + co * row_size() + first, p_.co * row_size(), p_.kw, tensors_.grad_filter,
-                co * strides[0] + ci * strides[1] + kh * strides[2], strides[3]);
-        }
+      const int64_t* strides = problem_.grad_filter_strides;
+      const bool contiguous = strides[3] == 1 && strides[2] == p_.kw && strides[1] == layout_.taps;
+      const int64_t run = contiguous ? row_size() : p_.kw;
+      for (int64_t first = 0; first < row_size(); first += run) {
+        const int64_t ci = first / layout_.taps, kh = first % layout_.taps / p_.kw;
+        store(at<double>(plan_.sums) + co * row_size() + first, p_.co * row_size(), run, tensors_.grad_filter,
+              co * strides[0] + ci * strides[1] + kh * strides[2], strides[3]);
       }
     }
     if (problem_.wants_bias) {
-      store(at<double>(plan_.bias_sums) + co, p_.co, 1, tensors_.grad_bias, co * problem_.grad_bias_stride, 0);
+      store(at<double>(plan_.bias_sums) + co, p_.co, 1, tensors_.grad_bias, co * problem_.grad_bias_stride, 1);
     }
   }
 
   void store(const double* sums, int64_t chunk_stride, int64_t n, void* to, int64_t offset, int64_t step) const {
+    constexpr int64_t kPiece = 256;
     const auto round_to = plan_.forward.k2->kernel.plain_row[static_cast<int>(p_.dtype)];
-    for (int64_t i = 0; i < n; ++i) {
-      double sum = 0;
-      for (int64_t chunk = 0; chunk < plan_.chunks; ++chunk) sum += sums[chunk * chunk_stride + i];
-      alignas(64) float value[16] = {static_cast<float>(sum)};
-      round_to(value, element(to, offset + i * step, p_.dtype), 1);
+    const size_t size = static_cast<size_t>(size_of(p_.dtype));
+    for (int64_t first = 0; first < n; first += kPiece) {
+      const int64_t count = std::min(kPiece, n - first);
+      double piece[kPiece] = {};
+      for (int64_t chunk = 0; chunk < plan_.chunks; ++chunk) {
+        for (int64_t i = 0; i < count; ++i) piece[i] += sums[chunk * chunk_stride + first + i];
+      }
+      alignas(kAlignment) float values[kPiece] = {};  // K2 reads whole vectors
+      for (int64_t i = 0; i < count; ++i) values[i] = static_cast<float>(piece[i]);
+      if (step == 1) {
+        round_to(values, element(to, offset + first, p_.dtype), count);
+        continue;
+      }
+      char rounded[kPiece * sizeof(float)];
+      round_to(values, rounded, count);
+      for (int64_t i = 0; i < count; ++i) {
+        std::memcpy(element(to, offset + (first + i) * step, p_.dtype), rounded + static_cast<size_t>(i) * size, size);
+      }
     }
   }
 

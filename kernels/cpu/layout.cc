@@ -74,7 +74,11 @@ Layout make_layout(const Plan& plan) {
   layout.ci_stride = block.ci_stride;
 
   const bool half = plan.fusion == Fusion::kHalf;
-  layout.c_row_stride = round_up(half ? p.wo : tiling.cols, lanes);
+  // Not in wsT, where the end of a block's run would reach into the next block.
+  const int64_t run = (tiling.rows - 1) * block.w.elements + tiling.cols;
+  layout.flat = !half && !plan.direct && ceil_div(run, lanes) < tiling.rows * ceil_div(tiling.cols, lanes);
+  if (layout.flat) layout.pitch = block.w.elements;
+  layout.c_row_stride = layout.flat ? layout.pitch : round_up(half ? p.wo : tiling.cols, lanes);
   layout.c_m_stride = spread(layout.c_row_stride * (half ? p.ho : tiling.rows));
 
   Placement parts;
@@ -102,8 +106,8 @@ void write_k_offsets(const Plan& plan, const Layout& layout, int64_t* packed, in
     for (int64_t kh = 0; kh < p.kh; ++kh) {
       for (int64_t kw = 0; kw < p.kw; ++kw) {
         const int64_t plane = layout.h.phase(kh) * layout.w.phases + layout.w.phase(kw);
-        *packed++ = ci * layout.ci_stride + (plane * layout.plane_rows + layout.h.shift(kh)) * layout.pitch +
-                    layout.w.shift(kw);
+        const int64_t row = plane * layout.plane_rows + layout.h.shift(kh);
+        if (packed) *packed++ = ci * layout.ci_stride + row * layout.pitch + layout.w.shift(kw);
         if (!direct) continue;
         *direct++ = ci * p.x_strides[1] + kh * p.dilation_h * p.x_strides[2] + kw * p.dilation_w * p.x_strides[3];
       }

@@ -46,6 +46,10 @@ struct Layout {
   K1Axis h, w;
   int64_t plane_rows, pitch, ci_stride;
 
+  // 1: the rows of a block are computed as one run, the columns between them included: their pitches are the same in
+  // the packed input and in the tile. Where that takes fewer vectors than whole vectors for each row: W = 28.
+  int64_t flat;
+
   // Output of one block: [co][rows][vectors]. In half fusion it is a part of wsT, in true fusion a tile of its own.
   int64_t c_row_stride, c_m_stride;
 
@@ -67,7 +71,7 @@ Layout make_layout(const Plan& plan);
 // The start of the workspace proper.
 char* aligned(void* workspace);
 
-// Fills k_offset of packed blocks and, unless null, of blocks that read x in place.
+// Fills k_offset of packed blocks and of blocks that read x in place; either may be null.
 void write_k_offsets(const Plan& plan, const Layout& layout, int64_t* packed, int64_t* direct);
 
 // What pack_input needs for the block at (row, col) of the output. source: the first of ci channels, row 0, column 0.

@@ -101,8 +101,8 @@ void plan_grad_x(const DispatchOptions& options, BackwardPlan* plan) {
 }
 
 // What fits caches, as in plan.cc, and amortises adding up the lanes of each tile.
-constexpr int64_t kBlockPixels = 1024;
-constexpr int64_t kBlockColumns = 128;
+constexpr int64_t kBlockPixels = 512;
+constexpr int64_t kBlockColumns = 288;
 constexpr int64_t kBlockChannels = 64;
 // At least this many independent tasks, if there are pixels for them.
 constexpr int64_t kTasks = 16;
@@ -125,15 +125,16 @@ void plan_grad_filter(const DispatchOptions& options, BackwardPlan* plan) {
   grad.forward.problem = p;  // its rows are joined if all tensors allow it, not x and y alone
   grad.forward.fusion = Fusion::kTrue;
   Tiling& tiling = grad.forward.tiling;
-  tiling.cols = std::clamp<int64_t>(p.wo, 1, round_up(kBlockPixels, lanes));
-  tiling.rows = std::clamp<int64_t>(kBlockPixels / tiling.cols, 1, std::max<int64_t>(p.ho, 1));
+  tiling.cols = std::clamp<int64_t>(p.wo, 1, round_up(even_part(p.wo, kBlockPixels), lanes));
+  tiling.rows = even_part(p.ho, kBlockPixels / tiling.cols);
   tiling.ci = even_part(ci_group, kBlockColumns / taps);
   tiling.co = even_part(co_group, kBlockChannels);
   const Layout layout = make_layout(grad.forward);
   const int64_t items = p.n * layout.row_blocks * layout.col_blocks;
-  const int64_t tasks = p.groups * layout.co_blocks * std::max<int64_t>(1, ceil_div(ci_group, tiling.ci));
+  const int64_t tasks = p.groups * std::max<int64_t>(1, ceil_div(ci_group, tiling.ci));
   grad.chunks = std::clamp<int64_t>(ceil_div(kTasks, tasks), 1, std::max<int64_t>(items, 1));
   grad.threads = grad.forward.threads;
+  grad.reads_in_place = grad.forward.direct && p.pad_top == 0 && p.pad_bottom == 0 && p.pad_left == 0 && p.pad_right == 0;
 
   Placement parts;
   grad.dz_row_stride = round_up(tiling.cols, lanes);
@@ -141,7 +142,7 @@ void plan_grad_filter(const DispatchOptions& options, BackwardPlan* plan) {
   grad.sums = parts.place(grad.chunks * p.co * ci_group * taps * 8);
   grad.bias_sums = parts.place(grad.chunks * p.co * 8);
   grad.scratch = parts.end;
-  parts.place(tiling.ci * layout.ci_stride * 4);
+  if (!grad.reads_in_place) parts.place(tiling.ci * layout.ci_stride * 4);
   grad.scratch_dz = parts.end - grad.scratch;
   parts.place(tiling.co * tiling.rows * grad.dz_row_stride * 4);
   grad.scratch_stride = parts.end - grad.scratch;

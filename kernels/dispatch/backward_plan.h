@@ -24,13 +24,14 @@ struct GradInputPhase {
 struct GradFilterPlan {
   const GradFilterVariant* kernel;
   Plan forward;  // its tiling and layout: how x is packed, and what a task covers; its workspace is not used
+  int64_t reads_in_place;  // 1: x as it lies, without packing
   int64_t chunks;
   int64_t threads;
   // Workspace, in bytes from its aligned start.
   int64_t offsets;  // int64 [tiling.ci * taps]
   int64_t sums;  // float64 [chunks, co, ci / groups, kh, kw]
   int64_t bias_sums;  // float64 [chunks, co]
-  int64_t scratch;  // per thread: packed x, then packed dz
+  int64_t scratch;  // per thread: packed x unless read in place, then packed dz
   int64_t scratch_dz;
   int64_t scratch_stride;
   int64_t dz_row_stride;  // elements
