@@ -70,8 +70,8 @@ def interleaved(sides: dict[str, Callable[[], Any]], seconds: float) -> dict[str
     end = time.perf_counter() + seconds
     while time.perf_counter() < end or len(times[next(iter(times))]) < 5:
         for name, run in sides.items():
-            # PyTorch's idle workers spin for a while; let them sleep before the next side runs.
-            time.sleep(0.002)
+            # PyTorch's idle workers spin for several milliseconds; let them sleep before the next side runs.
+            time.sleep(0.02)
             run()
             start = time.perf_counter()
             run()

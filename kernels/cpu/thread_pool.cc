@@ -94,6 +94,17 @@ int64_t count_available() {
   return threads > 0 ? threads : 1;
 }
 
+// Moves the calling worker off the CPU on which a busy caller runs. After some idle milliseconds Linux often wakes a
+// worker on its waker's CPU, though another one is free, and leaves it waiting there for a tick: longer than most calls.
+void step_aside(int caller_cpu) {
+  cpu_set_t allowed, others;
+  if (sched_getcpu() != caller_cpu || sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return;
+  others = allowed;
+  CPU_CLR(static_cast<size_t>(caller_cpu), &others);
+  if (CPU_COUNT(&others) == 0 || sched_setaffinity(0, sizeof(others), &others) != 0) return;
+  sched_setaffinity(0, sizeof(allowed), &allowed);
+}
+
 // One call of parallel_for. Lives on its caller's stack; workers hold it only between join and leave.
 struct Job {
   ParallelBody body;
@@ -103,6 +114,7 @@ struct Job {
   std::atomic<int64_t> next{0};
   int64_t joined = 1;  // slots given out; the caller has slot 0. Guarded by the pool's mutex.
   std::atomic<int64_t> active{0};
+  int caller_cpu = sched_getcpu();
   Job* following = nullptr;  // in the pool's list
 
   void work(int64_t slot) {
@@ -121,7 +133,10 @@ class Pool {
       jobs_ = job;
       published_.fetch_add(1, std::memory_order_release);
     }
-    if (sleepers_.load(std::memory_order_seq_cst) > 0) wake_.notify_all();
+    if (sleepers_.load(std::memory_order_seq_cst) > 0) {
+      wake_.notify_all();
+      sched_yield();  // to a worker that woke on this CPU, so that it can step aside
+    }
     job->work(0);
     {
       std::lock_guard<std::mutex> lock(mutex_);
@@ -175,6 +190,7 @@ class Pool {
   void serve() {
     cpu_set_t set;
     if (process_affinity(&set)) pthread_setaffinity_np(pthread_self(), sizeof(set), &set);
+    bool woken = true;
     std::unique_lock<std::mutex> lock(mutex_);
     while (true) {
       Job* job = jobs_;
@@ -183,6 +199,8 @@ class Pool {
         const int64_t slot = job->joined++;
         job->active.fetch_add(1, std::memory_order_relaxed);
         lock.unlock();
+        if (woken) step_aside(job->caller_cpu);
+        woken = false;
         job->work(slot);
         lock.lock();
         if (job->active.fetch_sub(1, std::memory_order_release) == 1) left_.notify_all();
@@ -195,6 +213,7 @@ class Pool {
       if (published || published_.load(std::memory_order_relaxed) != seen) continue;
       sleepers_.fetch_add(1, std::memory_order_seq_cst);
       wake_.wait(lock, [&] { return published_.load(std::memory_order_relaxed) != seen; });
+      woken = true;
       sleepers_.fetch_sub(1, std::memory_order_relaxed);
     }
   }
