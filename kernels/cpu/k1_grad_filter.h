@@ -25,8 +25,8 @@ struct GradFilterBlock {
 
 struct GradFilterKernel {
   int64_t lanes;
-  // Sums over a block are taken in float32, one for each lane, and added up in float64: the error of the whole does not
-  // grow with the number of blocks.
+  // Sums over a block are taken in float32, one for each lane, then over the lanes in pairs; blocks are added up in
+  // float64: the error of the whole does not grow with their number.
   void (*run)(const GradFilterBlock& block);
 };
 

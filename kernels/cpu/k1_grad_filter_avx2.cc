@@ -1,4 +1,4 @@
-// The filter gradient's GEMM in AVX2 and FMA: 4 x 3 sums, 3 columns of b and 1 of a fill the 16 registers.
+// The filter gradient's GEMM in AVX2 and FMA: 4 x 3 sums, 3 columns of b and 1 row of a fill the 16 registers.
 #include <immintrin.h>
 
 #include <cstdint>
@@ -14,7 +14,6 @@ namespace {
 #include "kernels/cpu/simd_avx2-inl.h"
 
 constexpr int kTileRows = 4;
-constexpr int kTileColumns = 3;
 
 #include "kernels/cpu/k1_grad_filter-inl.h"
 

@@ -19,7 +19,6 @@ namespace {
 #include "kernels/cpu/simd_avx512-inl.h"
 
 constexpr int kTileRows = 8;
-constexpr int kTileColumns = 3;
 
 #include "kernels/cpu/k1_grad_filter-inl.h"
 

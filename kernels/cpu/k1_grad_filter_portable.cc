@@ -15,7 +15,6 @@ namespace {
 #include "kernels/cpu/simd_portable-inl.h"
 
 constexpr int kTileRows = 2;
-constexpr int kTileColumns = 3;
 
 #include "kernels/cpu/k1_grad_filter-inl.h"
 

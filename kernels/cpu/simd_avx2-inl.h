@@ -17,11 +17,11 @@ struct Simd {
   static MSCT_INLINE Float subtract(Float a, Float b) { return _mm256_sub_ps(a, b); }
   static MSCT_INLINE Float multiply(Float a, Float b) { return _mm256_mul_ps(a, b); }
   static MSCT_INLINE Float divide(Float a, Float b) { return _mm256_div_ps(a, b); }
-  static MSCT_INLINE double sum(Float v) {
-    const __m256d four =
-        _mm256_add_pd(_mm256_cvtps_pd(_mm256_castps256_ps128(v)), _mm256_cvtps_pd(_mm256_extractf128_ps(v, 1)));
-    const __m128d two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
-    return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
+  static MSCT_INLINE void lane_sums(double* to, Float a, Float b, Float c) {
+    const __m256 last = _mm256_hadd_ps(c, _mm256_setzero_ps());
+    const __m256 pairs = _mm256_hadd_ps(_mm256_hadd_ps(a, b), last);
+    const __m128 sums = _mm_add_ps(_mm256_castps256_ps128(pairs), _mm256_extractf128_ps(pairs, 1));
+    _mm256_storeu_pd(to, _mm256_cvtps_pd(sums));
   }
   static MSCT_INLINE Float minimum(Float a, Float b) { return _mm256_min_ps(a, b); }
   static MSCT_INLINE Float absolute(Float v) { return _mm256_andnot_ps(set(-0.0f), v); }

@@ -16,10 +16,14 @@ struct Simd {
   static MSCT_INLINE Float subtract(Float a, Float b) { return _mm512_sub_ps(a, b); }
   static MSCT_INLINE Float multiply(Float a, Float b) { return _mm512_mul_ps(a, b); }
   static MSCT_INLINE Float divide(Float a, Float b) { return _mm512_div_ps(a, b); }
-  static MSCT_INLINE double sum(Float v) {
-    const __m512d eight =
-        _mm512_add_pd(_mm512_cvtps_pd(_mm512_castps512_ps256(v)), _mm512_cvtps_pd(_mm512_extractf32x8_ps(v, 1)));
-    return _mm512_reduce_add_pd(eight);
+  static MSCT_INLINE void lane_sums(double* to, Float a, Float b, Float c) {
+    const __m256 last = _mm256_hadd_ps(halves(c), _mm256_setzero_ps());
+    const __m256 pairs = _mm256_hadd_ps(_mm256_hadd_ps(halves(a), halves(b)), last);
+    const __m128 sums = _mm_add_ps(_mm256_castps256_ps128(pairs), _mm256_extractf128_ps(pairs, 1));
+    _mm256_storeu_pd(to, _mm256_cvtps_pd(sums));
+  }
+  static MSCT_INLINE __m256 halves(Float v) {
+    return _mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
   }
   static MSCT_INLINE Float minimum(Float a, Float b) { return _mm512_min_ps(a, b); }
   static MSCT_INLINE Float absolute(Float v) { return _mm512_andnot_ps(set(-0.0f), v); }

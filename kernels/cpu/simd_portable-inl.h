@@ -39,8 +39,11 @@ struct Simd {
   static MSCT_INLINE Float subtract(Float a, Float b) { return a - b; }
   static MSCT_INLINE Float multiply(Float a, Float b) { return a * b; }
   static MSCT_INLINE Float divide(Float a, Float b) { return a / b; }
-  static MSCT_INLINE double sum(Float v) {
-    return (static_cast<double>(v[0]) + v[2]) + (static_cast<double>(v[1]) + v[3]);
+  // The sums of the lanes of a, b and c, taken in pairs; the fourth number is of no use.
+  static MSCT_INLINE void lane_sums(double* to, Float a, Float b, Float c) {
+    to[0] = (a[0] + a[1]) + (a[2] + a[3]);
+    to[1] = (b[0] + b[1]) + (b[2] + b[3]);
+    to[2] = (c[0] + c[1]) + (c[2] + c[3]);
   }
   // The smaller of the two, b where either is NaN.
   static MSCT_INLINE Float minimum(Float a, Float b) {
