@@ -144,55 +144,70 @@ MSCT_INLINE void load_gated(float* to, const Element* grad, int64_t grad_step, c
   }
 }
 
-// One packed row of channel ci: zeros where the padded column lies outside x. Zeros come first, in whole vectors.
-MSCT_INLINE void pack_row(const K1Input& input, int64_t ci, int64_t row, int64_t first_column, float* packed) {
+// Columns [begin, end) of a packed row lie inside x, `first` is the column of x at `begin`; the others are zeros.
+struct Columns {
+  int64_t begin, end, first;
+};
+
+MSCT_INLINE Columns columns_inside(const K1Input& input, int64_t phase) {
   const int64_t stride = input.w.stride;
-  // Columns c with 0 <= first_column + c * stride < wi.
-  int64_t begin = first_column >= 0 ? 0 : (-first_column + stride - 1) / stride;
-  int64_t end = first_column >= input.wi ? 0 : (input.wi - first_column + stride - 1) / stride;
+  const int64_t first = input.left + input.w.first(phase);
+  // Those c with 0 <= first + c * stride < wi.
+  int64_t begin = first >= 0 ? 0 : (-first + stride - 1) / stride;
+  int64_t end = first >= input.wi ? 0 : (input.wi - first + stride - 1) / stride;
   begin = begin < input.pitch ? begin : input.pitch;
   end = end < input.pitch ? end : input.pitch;
   end = end > begin ? end : begin;
-  fill_zeros(packed, 0, begin);
-  fill_zeros(packed, end - end % Simd::kLanes, input.pitch);
-  const auto offset = [&](const int64_t* strides) {
-    return ci * strides[0] + row * strides[1] + (first_column + begin * stride) * strides[2];
+  return {begin, end, first + begin * stride};
+}
+
+// One packed row of channel ci. Zeros come first, in whole vectors.
+template <typename Element>
+MSCT_INLINE void pack_row(const K1Input& input, int64_t ci, int64_t row, const Columns& columns, float* packed,
+                          Simd::Float (*load)(const Element*)) {
+  fill_zeros(packed, 0, columns.begin);
+  fill_zeros(packed, columns.end - columns.end % Simd::kLanes, input.pitch);
+  const auto at = [&](const void* data, const int64_t* strides) {
+    return static_cast<const Element*>(data) + ci * strides[0] + row * strides[1] + columns.first * strides[2];
   };
-  const auto load = [&](auto element, auto load_vector) {
-    using Element = decltype(element);
-    const Element* from = static_cast<const Element*>(input.source) + offset(input.strides);
-    const int64_t step = stride * input.strides[2];
-    if (input.gate) {
-      load_gated(packed + begin, from, step, static_cast<const Element*>(input.gate) + offset(input.gate_strides),
-                 stride * input.gate_strides[2], end - begin, load_vector);
-    } else {
-      load_elements(packed + begin, from, step, end - begin, load_vector);
-    }
-  };
-  if (input.dtype == DType::kFloat32) {
-    load(float{}, Simd::load);
-  } else if (input.dtype == DType::kFloat16) {
-    load(uint16_t{}, Simd::load_f16);
+  const Element* from = at(input.source, input.strides);
+  const int64_t step = input.w.stride * input.strides[2];
+  const int64_t n = columns.end - columns.begin;
+  if (input.gate) {
+    load_gated(packed + columns.begin, from, step, at(input.gate, input.gate_strides),
+               input.w.stride * input.gate_strides[2], n, load);
   } else {
-    load(uint16_t{}, Simd::load_bf16);
+    load_elements(packed + columns.begin, from, step, n, load);
   }
 }
 
-void pack_input(const K1Input& input, float* packed) {
+template <typename Element>
+MSCT_INLINE void pack_elements(const K1Input& input, float* packed, Simd::Float (*load)(const Element*)) {
   for (int64_t ci = 0; ci < input.ci; ++ci) {
     float* to = packed + ci * input.ci_stride;
     for (int64_t p = 0; p < input.h.phases; ++p) {
       for (int64_t q = 0; q < input.w.phases; ++q) {
+        const Columns columns = columns_inside(input, q);
         for (int64_t r = 0; r < input.rows; ++r, to += input.pitch) {
           const int64_t row = input.top + input.h.first(p) + r * input.h.stride;
           if (row < 0 || row >= input.hi) {
             fill_zeros(to, 0, input.pitch);
           } else {
-            pack_row(input, ci, row, input.left + input.w.first(q), to);
+            pack_row(input, ci, row, columns, to, load);
           }
         }
       }
     }
+  }
+}
+
+void pack_input(const K1Input& input, float* packed) {
+  if (input.dtype == DType::kFloat32) {
+    pack_elements(input, packed, Simd::load);
+  } else if (input.dtype == DType::kFloat16) {
+    pack_elements(input, packed, Simd::load_f16);
+  } else {
+    pack_elements(input, packed, Simd::load_bf16);
   }
 }
 
