@@ -110,7 +110,8 @@ constexpr int64_t kTasks = 16;
 void plan_grad_filter(const DispatchOptions& options, BackwardPlan* plan) {
   const ConvTanhProblem& p = plan->problem.forward;
   GradFilterPlan& grad = plan->grad_filter;
-  grad.forward = make_plan(options, p);
+  grad.forward.problem = p;
+  finish_plan(options, &grad.forward);
   const double sums_bytes = 8.0 * kTasks * static_cast<double>(p.co) * static_cast<double>(p.ci / p.groups) *
                             static_cast<double>(p.kh) * static_cast<double>(p.kw);
   if (grad.forward.workspace_bytes == INT64_MAX || sums_bytes > 0x1p60) {
@@ -122,7 +123,6 @@ void plan_grad_filter(const DispatchOptions& options, BackwardPlan* plan) {
   const int64_t taps = p.kh * p.kw;
   const int64_t ci_group = p.ci / p.groups;
   const int64_t co_group = p.co / p.groups;
-  grad.forward.problem = p;  // its rows are joined if all tensors allow it, not x and y alone
   grad.forward.fusion = Fusion::kTrue;
   Tiling& tiling = grad.forward.tiling;
   tiling.cols = std::clamp<int64_t>(p.wo, 1, round_up(even_part(p.wo, kBlockPixels), lanes));
@@ -134,7 +134,8 @@ void plan_grad_filter(const DispatchOptions& options, BackwardPlan* plan) {
   const int64_t tasks = p.groups * std::max<int64_t>(1, ceil_div(ci_group, tiling.ci));
   grad.chunks = std::clamp<int64_t>(ceil_div(kTasks, tasks), 1, std::max<int64_t>(items, 1));
   grad.threads = grad.forward.threads;
-  grad.reads_in_place = grad.forward.direct && p.pad_top == 0 && p.pad_bottom == 0 && p.pad_left == 0 && p.pad_right == 0;
+  grad.reads_in_place =
+      grad.forward.direct && p.pad_top == 0 && p.pad_bottom == 0 && p.pad_left == 0 && p.pad_right == 0;
 
   Placement parts;
   grad.dz_row_stride = round_up(tiling.cols, lanes);
@@ -151,6 +152,20 @@ void plan_grad_filter(const DispatchOptions& options, BackwardPlan* plan) {
   plan->workspace_bytes = std::max(plan->workspace_bytes, grad.workspace_bytes);
 }
 
+// A tensor that is not touched has no say in how a problem is rewritten.
+TensorStrides touched_strides(BackwardProblem* b) {
+  TensorStrides touched = {{}, {}, {b->forward.y_strides, b->grad_y_strides}};
+  if (b->wants_x) {
+    touched.x.push_back(b->grad_x_strides);
+    touched.filter.push_back(b->forward.filter_strides);
+  }
+  if (b->wants_filter) {
+    touched.x.push_back(b->forward.x_strides);
+    touched.filter.push_back(b->grad_filter_strides);
+  }
+  return touched;
+}
+
 }  // namespace
 
 int64_t grad_input_phases(const BackwardProblem& problem) {
@@ -165,12 +180,8 @@ BackwardPlan make_backward_plan(const DispatchOptions& options, const BackwardPr
   BackwardPlan plan = {};
   plan.problem = problem;
   plan.threads = 1;
-  const ConvTanhProblem& p = plan.problem.forward;
-  // A tensor that is not touched has no say.
-  if (can_join_rows(p, {p.y_strides, problem.grad_y_strides, problem.wants_filter ? p.x_strides : p.y_strides,
-                        problem.wants_x ? problem.grad_x_strides : p.y_strides})) {
-    join_rows(&plan.problem.forward);
-  }
+  ConvTanhProblem& p = plan.problem.forward;
+  lengthen_rows(&p, touched_strides(&plan.problem));
   if (problem.wants_x && p.n > 0 && p.ci > 0 && p.hi > 0 && p.wi > 0) plan_grad_x(options, &plan);
   const bool wants_sums = (problem.wants_filter && p.ci > 0) || problem.wants_bias;
   if (wants_sums && p.co > 0 && plan.workspace_bytes != INT64_MAX) plan_grad_filter(options, &plan);

@@ -85,26 +85,55 @@ bool is_countable(const Plan& plan) {
   return (result + filter + packed) * sizeof(float) < 0x1p60;
 }
 
-}  // namespace
-
-bool can_join_rows(const ConvTanhProblem& p, std::initializer_list<const int64_t*> strides) {
-  const bool pointwise = p.kh == 1 && p.kw == 1 && p.stride_h == 1 && p.stride_w == 1 && p.pad_top == 0 &&
-                         p.pad_bottom == 0 && p.pad_left == 0 && p.pad_right == 0;
-  return pointwise && p.hi > 1 && std::all_of(strides.begin(), strides.end(), [&](const int64_t* tensor) {
-           return tensor[2] == p.wi * tensor[3];
-         });
+// The distance between neighbours if channels, rows and columns are one run of elements; the axis that moves fastest
+// may have size 1.
+int64_t run_step(const int64_t* strides, int64_t rows, int64_t columns) {
+  return columns > 1 ? strides[3] : rows > 1 ? strides[2] : strides[1];
 }
 
-void join_rows(ConvTanhProblem* p) {
-  p->wi *= p->hi;
-  p->wo *= p->ho;
-  p->hi = p->ho = 1;
+bool is_run(const int64_t* strides, int64_t channels, int64_t rows, int64_t columns) {
+  const int64_t step = run_step(strides, rows, columns);
+  return (rows == 1 || strides[2] == columns * step) && (channels == 1 || strides[1] == rows * columns * step);
+}
+
+void images_as_pixels(int64_t* strides, int64_t channel_step) {
+  strides[3] = strides[0];
+  strides[1] = channel_step;
+  strides[0] = strides[2] = 0;
+}
+
+}  // namespace
+
+void lengthen_rows(ConvTanhProblem* p, const TensorStrides& tensors) {
+  if (p->pad_top != 0 || p->pad_bottom != 0 || p->pad_left != 0 || p->pad_right != 0) return;
+  const auto all = [](const std::vector<int64_t*>& strides, auto condition) {
+    return std::all_of(strides.begin(), strides.end(), condition);
+  };
+  const auto rows_follow = [&](const int64_t* s) { return s[2] == p->wi * s[3]; };
+  const bool pointwise = p->kh == 1 && p->kw == 1 && p->stride_h == 1 && p->stride_w == 1;
+  if (pointwise && p->hi > 1 && all(tensors.x, rows_follow) && all(tensors.y, rows_follow)) {
+    p->wi *= p->hi;
+    p->wo *= p->ho;
+    p->hi = p->ho = 1;
+    return;
+  }
+  const auto taps_follow = [&](const int64_t* s) { return is_run(s, p->ci, p->hi, p->wi); };
+  if (p->n > 1 && p->kh == p->hi && p->kw == p->wi && all(tensors.x, taps_follow) && all(tensors.filter, taps_follow)) {
+    for (int64_t* s : tensors.x) images_as_pixels(s, run_step(s, p->hi, p->wi));
+    for (int64_t* s : tensors.filter) s[1] = s[2] = s[3] = run_step(s, p->hi, p->wi);
+    for (int64_t* s : tensors.y) images_as_pixels(s, s[1]);
+    p->ci *= p->hi * p->wi;
+    p->wi = p->wo = p->n;
+    p->n = p->hi = p->ho = p->kh = p->kw = 1;
+    p->stride_h = p->stride_w = p->dilation_h = p->dilation_w = 1;
+  }
 }
 
 Plan make_plan(const DispatchOptions& options, const ConvTanhProblem& problem) {
   Plan plan = {};
   plan.problem = problem;
-  if (can_join_rows(problem, {problem.x_strides, problem.y_strides})) join_rows(&plan.problem);
+  ConvTanhProblem& p = plan.problem;
+  lengthen_rows(&p, {{p.x_strides}, {p.filter_strides}, {p.y_strides}});
   plan.filter_group_stride = problem.co / problem.groups * problem.filter_strides[0];
   finish_plan(options, &plan);
   return plan;

@@ -3,7 +3,7 @@
 #define MS_CONVTANH_KERNELS_DISPATCH_PLAN_H_
 
 #include <cstdint>
-#include <initializer_list>
+#include <vector>
 
 #include "kernels/problem.h"
 
@@ -33,7 +33,7 @@ struct Tiling {
 };
 
 struct Plan {
-  ConvTanhProblem problem;  // as executed: 1x1 problems have their rows joined into one
+  ConvTanhProblem problem;  // as executed: after lengthen_rows
   const K1Variant* k1;
   const K2Variant* k2;
   Fusion fusion;            // kHalf or kTrue
@@ -50,9 +50,16 @@ struct Plan {
 
 Plan make_plan(const DispatchOptions& options, const ConvTanhProblem& problem);
 
-// A 1x1 convolution is one long row, if the rows of all its tensors follow each other.
-bool can_join_rows(const ConvTanhProblem& problem, std::initializer_list<const int64_t*> strides);
-void join_rows(ConvTanhProblem* problem);
+// The strides of the tensors that a call touches, by the operand whose shape they have: the backward operator has
+// several of each.
+struct TensorStrides {
+  std::vector<int64_t*> x, filter, y;
+};
+
+// Rewrites a problem, where its strides allow it, so that one row of pixels becomes as long as it can:
+// a 1x1 convolution has the rows of each image joined into one; where the filter covers all of x, as in the last
+// convolution of LeNet-5, the taps become channels of a 1x1 convolution and the images its pixels.
+void lengthen_rows(ConvTanhProblem* problem, const TensorStrides& strides);
 
 // Completes a plan that has its problem, filter_group_stride, linear and gate.
 void finish_plan(const DispatchOptions& options, Plan* plan);

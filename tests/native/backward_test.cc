@@ -178,6 +178,7 @@ void geometries(const char* isa) {
     check_problem(features, backward_of(make_problem(dtype, 3, 40, 5, 5, 70, 3, 1, 1, 1, 1)), &random);
     check_problem(features, backward_of(make_problem(dtype, 1, 3, 32, 32, 4, 8, 8, 0, 1, 1)), &random);
     check_problem(features, backward_of(make_problem(dtype, 3, 4, 9, 9, 8, 9, 1, 0, 1, 1)), &random);
+    check_problem(features, backward_of(make_problem(dtype, 37, 6, 5, 5, 14, 5, 2, 0, 1, 2)), &random);
   }
 }
 

@@ -90,6 +90,29 @@ TEST(pointwise_rows_are_joined_only_if_they_follow_each_other) {
   CHECK_EQ(plan_for(0, make_problem(DType::kFloat32, 1, 8, 28, 28, 8, 1, 1, 1, 1, 1)).problem.ho, 30);
 }
 
+TEST(images_become_pixels_where_the_filter_covers_x) {
+  const ConvTanhProblem p = make_problem(DType::kFloat32, 64, 16, 5, 5, 120, 5, 1, 0, 1, 1);
+  const ConvTanhProblem joined = plan_for(0, p).problem;
+  CHECK_EQ(joined.n, 1);
+  CHECK_EQ(joined.ci, 400);
+  CHECK_EQ(joined.kh * joined.kw, 1);
+  CHECK_EQ(joined.wi, 64);
+  CHECK_EQ(joined.wo, 64);
+  CHECK_EQ(joined.x_strides[3], 400);
+  CHECK_EQ(joined.y_strides[3], 120);
+  const ConvTanhProblem grouped = plan_for(0, make_problem(DType::kFloat32, 8, 4, 3, 3, 6, 3, 2, 0, 1, 2)).problem;
+  CHECK_EQ(grouped.ci, 36);
+  CHECK_EQ(grouped.groups, 2);
+  ConvTanhProblem gap = p;
+  gap.x_strides[1] = 30;
+  CHECK_EQ(plan_for(0, gap).problem.n, 64);
+  ConvTanhProblem gap_in_filter = p;
+  gap_in_filter.filter_strides[2] = 6;
+  CHECK_EQ(plan_for(0, gap_in_filter).problem.n, 64);
+  CHECK_EQ(plan_for(0, make_problem(DType::kFloat32, 64, 16, 5, 5, 120, 5, 1, 1, 1, 1)).problem.n, 64);
+  CHECK_EQ(plan_for(0, make_problem(DType::kFloat32, 64, 16, 6, 5, 120, 5, 1, 0, 1, 1)).problem.n, 64);
+}
+
 TEST(input_is_read_in_place_only_as_contiguous_float32) {
   const ConvTanhProblem p = make_problem(DType::kFloat32, 1, 64, 28, 28, 128, 1, 1, 0, 1, 1);
   CHECK_EQ(plan_for(0, p).direct, 1);

@@ -52,6 +52,7 @@ void geometries(const char* isa) {
     check_problem(features, make_problem(dtype, 1, 4, 1, 2000, 8, 1, 1, 0, 1, 1), &random);
     check_problem(features, make_problem(dtype, 1, 4, 2000, 1, 8, 1, 1, 0, 1, 1), &random);
     check_problem(features, make_problem(dtype, 3, 4, 11, 11, 8, 11, 1, 0, 1, 1), &random);
+    check_problem(features, make_problem(dtype, 37, 6, 5, 5, 14, 5, 2, 0, 1, 2), &random);
     check_problem(features, make_problem(dtype, 1, 2, 120, 130, 3, 2, 1, 0, 100, 1), &random);
     check_problem(features, make_problem(dtype, 1, 3, 64, 64, 10, 16, 16, 0, 1, 1), &random);
     check_problem(features, make_problem(dtype, 1, 2, 3, 3, 4, 3, 1, 40, 1, 1), &random);
@@ -117,8 +118,9 @@ void float16_accumulates_in_float32(const char* isa) {
 void deterministic(const char* isa) {
   const uint32_t features = require_ceiling(isa);
   for (DType dtype : kDTypes) {
-    for (int64_t k : {1, 3}) {
-      const ConvTanhProblem p = make_problem(dtype, 3, 130, 40, 41, 33, k, 1, k / 2, 1, 1);
+    for (const ConvTanhProblem& p : {make_problem(dtype, 3, 130, 40, 41, 33, 1, 1, 0, 1, 1),
+                                     make_problem(dtype, 3, 130, 40, 41, 33, 3, 1, 1, 1, 1),
+                                     make_problem(dtype, 3, 64, 5, 5, 33, 5, 1, 0, 1, 1)}) {
       std::vector<char> expected;
       for (int64_t threads : {1, 2, 3, 8}) {
         for (Fusion fusion : kFusions) {
