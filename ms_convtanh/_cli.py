@@ -1,9 +1,14 @@
 """What the commands of ms-convtanh share: option types, errors and output."""
 
 import dataclasses
+import importlib
 import json
-from collections.abc import Callable
+import math
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import wraps
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -66,7 +71,7 @@ def reports_errors(command: Callable[..., Result]) -> Callable[..., Result]:
     def wrapper(*args: Any, **kwargs: Any) -> Result:
         try:
             return command(*args, **kwargs)
-        except BrokenPipeError:  # the reader has seen enough; click ends quietly
+        except (BrokenPipeError, click.exceptions.Exit):  # the reader has seen enough, or the command ends itself
             raise
         except (TypeError, ValueError, RuntimeError, OSError) as error:
             raise click.ClickException(str(error)) from error
@@ -91,3 +96,60 @@ def as_text(value: Any) -> str:
     if isinstance(value, tuple):
         value = ", ".join(value)
     return "none" if value in (None, "") else str(value)
+
+
+def require(command: str, module: str, extra: str) -> Any:
+    """A module of an optional dependency.
+
+    Raises:
+        RuntimeError: It is not installed; the message names the extra that has it.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        name = module.partition(".")[0]
+        raise RuntimeError(f"{command}: needs {name}, pip install 'ms_convtanh[{extra}]': {error}") from error
+
+
+def print_json(values: Any) -> None:
+    """Prints dataclasses, or containers of them, as JSON. NaN and infinities become null: JSON has none."""
+
+    def plain(value: Any) -> Any:
+        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            return plain(dataclasses.asdict(value))
+        if isinstance(value, dict):
+            return {str(key): plain(item) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [plain(item) for item in value]
+        return None if isinstance(value, float) and not math.isfinite(value) else value
+
+    click.echo(json.dumps(plain(values), indent=2, allow_nan=False))
+
+
+def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], command: str) -> None:
+    """Prints a table, as wide as it has to be where the output is no terminal."""
+    console = require(command, "rich.console", "tools").Console(highlight=False)
+    if not console.is_terminal:
+        console.width = 400
+    table = require(command, "rich.table", "tools").Table(title=title, title_justify="left")
+    for index, column in enumerate(columns):
+        table.add_column(column, justify="right" if index else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(require(command, "rich.text", "tools").Text(cell) for cell in row))
+    console.print(table)
+
+
+@contextmanager
+def busy(command: str, text: str) -> Iterator[None]:
+    """Shows on stderr that something long goes on. Quiet where that is no terminal."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    console = require(command, "rich.console", "tools").Console(stderr=True)
+    with console.status(text):
+        yield
+
+
+def write_text(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")
+    click.echo(f"wrote {path}", err=True)

@@ -2,6 +2,7 @@
 
 import click
 
+from ms_convtanh._cli_check import check
 from ms_convtanh._cli_config import config
 from ms_convtanh._cli_explain import explain
 from ms_convtanh._cli_info import info
@@ -13,6 +14,7 @@ def main() -> None:
     """y = tanh(conv2d(x, filter, bias)) as one operator."""
 
 
+main.add_command(check)
 main.add_command(config)
 main.add_command(explain)
 main.add_command(info)
