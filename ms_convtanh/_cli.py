@@ -37,31 +37,39 @@ class Ints(click.ParamType):
 # Options that several commands have.
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
-_problem = (
-    click.option("--x", "x_shape", type=Ints(), required=True, help="Shape: N,Cin,H,W or N,Cin,L."),
-    click.option(
-        "--filter",
-        "filter_shape",
-        type=Ints(),
-        required=True,
-        help="Shape: Cout,Cin/groups,KH,KW or Cout,Cin/groups,K.",
-    ),
-    click.option("--dtype", default="float32", show_default=True, help="float32, float16 or bfloat16."),
-    click.option("--bias/--no-bias", default=True, show_default=True, help="Whether there is a bias of shape Cout."),
-    click.option(
-        "--strides", type=Ints(one_for_all=True), default="1", show_default=True, help="H,W or L or one for all."
-    ),
-    click.option("--pads", type=Ints(one_for_all=True), default="0", show_default=True, help="Top,bottom,left,right."),
-    click.option("--dilations", type=Ints(one_for_all=True), default="1", show_default=True, help="As --strides."),
-    click.option("--groups", type=int, default=1, show_default=True, help="Groups of channels."),
-)
+
+def _problem(required: bool) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
+    one_for_all = Ints(one_for_all=True)
+    options = (
+        click.option("--x", "x_shape", type=Ints(), required=required, help="Shape: N,Cin,H,W or N,Cin,L."),
+        click.option(
+            "--filter",
+            "filter_shape",
+            type=Ints(),
+            required=required,
+            help="Shape: Cout,Cin/groups,KH,KW or Cout,Cin/groups,K.",
+        ),
+        click.option("--dtype", default="float32", show_default=True, help="float32, float16 or bfloat16."),
+        click.option(
+            "--bias/--no-bias", default=True, show_default=True, help="Whether there is a bias of shape Cout."
+        ),
+        click.option("--strides", type=one_for_all, default="1", show_default=True, help="H,W or L or one for all."),
+        click.option("--pads", type=one_for_all, default="0", show_default=True, help="Top,bottom,left,right."),
+        click.option("--dilations", type=one_for_all, default="1", show_default=True, help="As --strides."),
+        click.option("--groups", type=int, default=1, show_default=True, help="Groups of channels."),
+    )
+
+    def add(command: Callable[..., Result]) -> Callable[..., Result]:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
 
 
-def problem_options(command: Callable[..., Result]) -> Callable[..., Result]:
-    """Adds the options that describe one problem, with the names and defaults of ms_convtanh.explain."""
-    for option in reversed(_problem):
-        command = option(command)
-    return command
+# The options that describe one problem, with the names and defaults of ms_convtanh.explain.
+problem_options = _problem(required=True)
+optional_problem_options = _problem(required=False)
 
 
 def reports_errors(command: Callable[..., Result]) -> Callable[..., Result]:

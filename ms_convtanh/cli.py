@@ -6,6 +6,7 @@ from ms_convtanh._cli_check import check
 from ms_convtanh._cli_config import config
 from ms_convtanh._cli_explain import explain
 from ms_convtanh._cli_info import info
+from ms_convtanh._cli_profile import profile
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -18,3 +19,4 @@ main.add_command(check)
 main.add_command(config)
 main.add_command(explain)
 main.add_command(info)
+main.add_command(profile)
