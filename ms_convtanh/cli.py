@@ -3,6 +3,7 @@
 import click
 
 from ms_convtanh._cli_check import check
+from ms_convtanh._cli_completion import completion
 from ms_convtanh._cli_config import config
 from ms_convtanh._cli_explain import explain
 from ms_convtanh._cli_info import info
@@ -16,6 +17,7 @@ def main() -> None:
 
 
 main.add_command(check)
+main.add_command(completion)
 main.add_command(config)
 main.add_command(explain)
 main.add_command(info)
