@@ -1,8 +1,8 @@
 // The rate of K1's arithmetic alone, over any Simd; included as k1_conv-inl.h is. kAccumulators independent sums live in
 // registers, as many as a register tile of K1 has, so that the latency of a multiply-add is hidden as it is there.
 
-// Runs `rounds` times kAccumulators vector multiply-adds and returns their floating-point operations. *sink keeps the
-// compiler from dropping the work.
+// Runs `rounds` times kAccumulators vector multiply-adds and returns their floating-point operations. *sink takes part of
+// the result, so that the compiler cannot drop the work.
 int64_t multiply_adds(int64_t rounds, float* sink) {
   Simd::Float sums[kAccumulators];
   for (int64_t i = 0; i < kAccumulators; ++i) sums[i] = Simd::set(static_cast<float>(i));
@@ -10,8 +10,10 @@ int64_t multiply_adds(int64_t rounds, float* sink) {
   for (int64_t round = 0; round < rounds; ++round) {
     for (int64_t i = 0; i < kAccumulators; ++i) sums[i] = Simd::multiply_add(sums[i], a, b);
   }
-  double total = 0;
-  for (int64_t i = 0; i < kAccumulators; ++i) total += Simd::sum(sums[i]);
-  if (total == 0) *sink = 1;  // never: all sums are positive
+  Simd::Float total = Simd::set(0.0f);
+  for (int64_t i = 0; i < kAccumulators; ++i) total = Simd::add(total, sums[i]);
+  float lanes[Simd::kLanes];
+  Simd::store(lanes, total);
+  *sink = lanes[0];
   return rounds * kAccumulators * Simd::kLanes * 2;
 }
