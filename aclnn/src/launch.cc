@@ -1,7 +1,6 @@
 #include "aclnn/src/launch.h"
 
 #include <algorithm>
-#include <string>
 
 #include "aclnn/opdev/op_errno.h"
 #include "aclnn/src/error.h"
@@ -78,16 +77,6 @@ int32_t check_workspace(const Executor& executor, const void* workspace, uint64_
               number(size));
 }
 
-// What a profile calls this run, such as "aclnnFusedConvTanh x [1, 3, 8, 8] filter [4, 3, 3, 3]".
-std::string name_of(const Executor& executor) {
-  std::string name = executor.op.name;
-  for (const Operand operand : {kX, kFilter}) {
-    const int64_t* shape = executor.views[operand].shape;
-    name += std::string(" ") + kOperandNames[operand] + " " + text_of({shape, shape + 4});
-  }
-  return name;
-}
-
 // Bytes of all tensors that are read or written.
 int64_t bytes_of(const Executor& executor) {
   int64_t bytes = 0;
@@ -100,7 +89,9 @@ int64_t bytes_of(const Executor& executor) {
 
 void run(const Executor& executor, const Addresses& addresses, void* workspace) {
   TraceMark mark(TracePhase::kRun);
-  if (mark) mark.describe(name_of(executor), bytes_of(executor));
+  if (mark) {
+    mark.describe(executor.op.name, executor.views[kX].shape, executor.views[kFilter].shape, bytes_of(executor));
+  }
   executor.run(addresses.elements, workspace);
 }
 

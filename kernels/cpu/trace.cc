@@ -10,8 +10,6 @@
 #include <exception>
 #include <memory>
 #include <mutex>
-#include <set>
-#include <string>
 #include <vector>
 
 namespace msct {
@@ -20,7 +18,7 @@ std::atomic<int64_t> trace_session{0};
 
 namespace {
 
-constexpr size_t kMaxEvents = size_t{1} << 19;  // of a thread: 28 MiB
+constexpr size_t kMaxEvents = size_t{1} << 19;  // of a thread: 68 MB
 
 struct Buffer {
   const int64_t thread = static_cast<int64_t>(syscall(SYS_gettid));
@@ -33,7 +31,6 @@ struct Registry {
   std::mutex mutex;
   std::vector<std::shared_ptr<Buffer>> buffers;
   int64_t sessions = 0;
-  std::set<std::string> texts;
 };
 
 // Never destroyed: threads may record while static destructors run.
@@ -115,14 +112,14 @@ std::vector<TraceEvent> read_trace(int64_t* dropped) {
   return events;
 }
 
-void TraceMark::describe(const std::string& detail, int64_t bytes) {
-  Registry& all = registry();
-  const std::lock_guard<std::mutex> lock(all.mutex);
-  event_.detail = all.texts.insert(detail).first->c_str();
+void TraceMark::describe(const char* operator_name, const int64_t (&x)[4], const int64_t (&filter)[4], int64_t bytes) {
+  event_.operator_name = operator_name;
+  std::copy(x, x + 4, event_.x);
+  std::copy(filter, filter + 4, event_.filter);
   event_.bytes = bytes;
 }
 
-void TraceMark::begin(TracePhase phase, int64_t flops) { event_ = {phase, 0, now(), 0, flops, 0, ""}; }
+void TraceMark::begin(TracePhase phase, int64_t flops) { event_ = {phase, 0, now(), 0, flops, nullptr, {}, {}, 0}; }
 
 // Allocates, which nothing else in phase 2 does; without memory the event is lost, not the call.
 void TraceMark::end() {

@@ -5,7 +5,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <string>
 #include <vector>
 
 namespace msct {
@@ -28,9 +27,11 @@ struct TraceEvent {
   TracePhase phase;
   int64_t thread;  // as gettid() gives it
   int64_t start, end;  // nanoseconds of CLOCK_MONOTONIC
-  int64_t flops;  // 2 for each multiply-add; 0 where none are counted
-  int64_t bytes;  // that have to be read or written at least; 0 where none are counted
-  const char* detail;  // "" if there is none; lives as long as the process
+  int64_t flops;  // of kK1, 2 for each multiply-add; 0 for other phases
+  // Of kRun; null and 0 for other phases.
+  const char* operator_name;
+  int64_t x[4], filter[4];  // shapes
+  int64_t bytes;  // of all tensors
 };
 
 // Starts to record anew: what was recorded before is forgotten. Marks that were open before are not recorded.
@@ -56,7 +57,8 @@ class TraceMark {
   TraceMark& operator=(const TraceMark&) = delete;
 
   explicit operator bool() const { return session_ != 0; }
-  void describe(const std::string& detail, int64_t bytes);  // only of a mark that is true
+  // Completes a mark of kRun that is true.
+  void describe(const char* operator_name, const int64_t (&x)[4], const int64_t (&filter)[4], int64_t bytes);
 
  private:
   void begin(TracePhase phase, int64_t flops);
