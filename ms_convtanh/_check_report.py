@@ -4,8 +4,8 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
-from ms_convtanh._cli import require
 from ms_convtanh._compare import COMMAND, Comparison, histogram_labels
+from ms_convtanh._extras import require
 from ms_convtanh._layers import SOURCES, Layer, NetworkCheck
 
 _PAGE = """<!DOCTYPE html>

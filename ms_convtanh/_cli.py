@@ -1,9 +1,9 @@
 """What the commands of ms-convtanh share: option types, errors and output."""
 
 import dataclasses
-import importlib
 import json
 import math
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+
+from ms_convtanh._extras import require
 
 Result = TypeVar("Result")
 
@@ -106,17 +108,11 @@ def as_text(value: Any) -> str:
     return "none" if value in (None, "") else str(value)
 
 
-def require(command: str, module: str, extra: str) -> Any:
-    """A module of an optional dependency.
-
-    Raises:
-        RuntimeError: It is not installed; the message names the extra that has it.
-    """
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        name = module.partition(".")[0]
-        raise RuntimeError(f"{command}: needs {name}, pip install 'ms_convtanh[{extra}]': {error}") from error
+def prepare_networks() -> None:
+    """Lets module:function be found in the working directory, and MindSpore print errors only."""
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    os.environ.setdefault("GLOG_v", "3")  # read when MindSpore is loaded
 
 
 def print_json(values: Any) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from ms_convtanh import _check_report as report
-from ms_convtanh._cli import busy, json_option, print_json, print_table, reports_errors, write_text
+from ms_convtanh._cli import busy, json_option, prepare_networks, print_json, print_table, reports_errors, write_text
 from ms_convtanh._compare import COMMAND, STANDARDS, Comparison, compare_all, load_arrays
 from ms_convtanh._layers import NetworkCheck, check_network
 
@@ -59,6 +59,7 @@ def check(
     if network is not None:
         if files or inputs is None or dtype is not None:
             raise click.UsageError("--network goes with --input, and without FILES and --dtype", context)
+        prepare_networks()
         with busy(COMMAND, "running the network, then in float64"):
             result = check_network(
                 network,

@@ -11,6 +11,7 @@ from ms_convtanh._cli import (
     busy,
     json_option,
     optional_problem_options,
+    prepare_networks,
     print_json,
     print_table,
     reports_errors,
@@ -68,6 +69,7 @@ def profile(
         else:
             if inputs is None or backward:
                 raise click.UsageError("--network goes with --input, and without --backward", context)
+            prepare_networks()
             arrays = list(load_arrays(inputs).values())
             result = profiler.profile_network(network, arrays, checkpoint=checkpoint, mode=mode, repeat=repeat)
     if trace is not None:

@@ -55,7 +55,8 @@ def _histogram(relative: NDArray[Any]) -> tuple[int, ...]:
     return (int(relative.size - inexact.size), *np.bincount(classes, minlength=_EDGES.size + 1).tolist())
 
 
-def _check_request(tolerance: float | None, standard: str) -> None:
+def check_request(tolerance: float | None, standard: str) -> None:
+    """Raises ValueError for a tolerance or standard that compare() does not take."""
     if standard not in STANDARDS:
         raise ValueError(f"{COMMAND}: standard must be one of {', '.join(STANDARDS)}, got {standard!r}")
     if tolerance is not None and not 0 <= tolerance < np.inf:
@@ -99,7 +100,7 @@ def compare(
     Raises:
         ValueError: Shapes differ, or another argument is not as described.
     """
-    _check_request(tolerance, standard)
+    check_request(tolerance, standard)
     if actual.shape != golden.shape:
         raise ValueError(
             f"{COMMAND}: {name}: both must have one shape, got {list(actual.shape)} and {list(golden.shape)}"

@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from ms_convtanh._compare import COMMAND, DTYPES, Comparison, compare, threshold_dtype
+from ms_convtanh._compare import COMMAND, DTYPES, Comparison, check_request, compare, threshold_dtype
 from ms_convtanh._mindir import Graph, Model, Node
 from ms_convtanh._networks import make_cell, require_mindspore, tensor
 from ms_convtanh._reference import Unknown, evaluate
@@ -95,8 +95,8 @@ class _Run:
     def __init__(self, graph: Graph, inputs: Sequence[NDArray[Any]], actual: dict[str, Any], judge: Any) -> None:
         self._graph, self._judge = graph, judge
         self._actual: dict[str, Any] = {**graph.values, **dict(zip(graph.inputs, inputs, strict=True)), **actual}
-        self._golden: dict[str, Any] = {name: _wide(value) for name, value in self._actual.items()
-                                        if name not in actual}  # fmt: skip
+        exact = self._actual.keys() - actual.keys()  # both runs start from the same
+        self._golden: dict[str, Any] = {name: _wide(self._actual[name]) for name in exact}
 
     def _resolve(self, name: str) -> str:
         while name in self._graph.same:
@@ -206,6 +206,7 @@ def check_network(
         OSError: A file cannot be read.
         RuntimeError: There is no MindSpore, or it cannot compile the network.
     """
+    check_request(tolerance, standard)
     require_mindspore(COMMAND)
     is_file = str(network).endswith(".mindir")
     if is_file and checkpoint is not None:

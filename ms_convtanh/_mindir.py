@@ -12,6 +12,8 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
+from ms_convtanh._networks import tensor
+
 COMMAND = "check"
 
 # Keep the order of side effects, or hand a value on; MindSpore's own, with nothing to compute.
@@ -62,13 +64,10 @@ def _tensor(proto: Any, kinds: Any) -> NDArray[Any]:
 def _value(attribute: Any, schema: Any) -> Any:
     kind = schema.AttributeProto.AttributeType.Name(attribute.type)
     if kind in ("TUPLE", "LIST"):
-        return tuple(_value(item, schema) for item in attribute.values) or tuple(
-            item.i if item.type else item for item in attribute.ints
-        )
-    if kind in ("INT8", "INT16", "INT32", "INT64", "UINT8", "UINT16", "UINT32", "UINT64"):
-        return int(attribute.i if not attribute.ints else attribute.ints[0])
-    if kind == "BOOL":
-        return bool(attribute.i if not attribute.ints else attribute.ints[0])
+        return tuple(_value(item, schema) for item in attribute.values)
+    if kind in ("INT8", "INT16", "INT32", "INT64", "UINT8", "UINT16", "UINT32", "UINT64", "BOOL"):
+        number = attribute.ints[0] if attribute.ints else attribute.i  # an element of a tuple, or a value of its own
+        return bool(number) if kind == "BOOL" else int(number)
     if kind in ("FLOAT", "DOUBLE"):
         return float(attribute.d if kind == "DOUBLE" else attribute.f)
     if kind == "STRING":
@@ -76,14 +75,6 @@ def _value(attribute: Any, schema: Any) -> Any:
     if kind == "TENSORS" and len(attribute.tensors) == 1 and attribute.tensors[0].raw_data:
         return _tensor(attribute.tensors[0], schema.TensorProto.DataType)
     return None
-
-
-def _integers(attribute: Any, schema: Any) -> Any:
-    """_value() of an attribute whose ints lie in values[i].ints, as those of tuples do."""
-    value = _value(attribute, schema)
-    if isinstance(value, tuple):
-        return tuple(item[0] if isinstance(item, tuple) and len(item) == 1 else item for item in value)
-    return value
 
 
 def _layer_of(domain: str) -> str:
@@ -125,7 +116,7 @@ class Model:
         for node in proto.node:
             output = node.output[0]
             if node.op_type == "Constant":
-                values[output] = _integers(node.attribute[0], schema)
+                values[output] = _value(node.attribute[0], schema)
                 continue
             primitive = primitives.get(node.op_type.removeprefix("REF::"))
             operator = primitive.op_type if primitive is not None else node.op_type.removeprefix("REF::")
@@ -134,7 +125,7 @@ class Model:
             elif operator in _SAME:
                 same[output] = node.input[0]
             else:
-                given = {} if primitive is None else {a.name: _integers(a, schema) for a in primitive.attribute}
+                given = {} if primitive is None else {a.name: _value(a, schema) for a in primitive.attribute}
                 if operator == "Custom":  # its name ends in <library>:<function>
                     operator = str(given.get("uniq_name", "")).rpartition(":")[2] or operator
                 nodes.append(Node(_layer_of(node.domain), operator, given, tuple(node.input), output))
@@ -198,7 +189,7 @@ class Model:
         with tempfile.TemporaryDirectory() as folder, _graph_mode():
             path = os.path.join(folder, "model.mindir")
             Path(path).write_bytes(self._returning(outputs))
-            results = nn.GraphCell(ms.load(path))(*(ms.Tensor(array) for array in inputs))
+            results = nn.GraphCell(ms.load(path))(*map(tensor, inputs))
         return {name: as_numpy(result) for name, result in zip(outputs, results, strict=True)}
 
 

@@ -1,8 +1,6 @@
 """A network named on the command line: a MindIR file, or module:function and a checkpoint."""
 
 import importlib
-import os
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +9,7 @@ from numpy.typing import NDArray
 
 
 def require_mindspore(command: str) -> None:
-    """Raises RuntimeError, naming the extra, without MindSpore; quietens MindSpore's start otherwise."""
-    os.environ.setdefault("GLOG_v", "3")  # errors only; read when MindSpore is loaded
+    """Raises RuntimeError, naming the extra, without MindSpore."""
     try:
         importlib.import_module("mindspore")
     except ImportError as error:
@@ -35,8 +32,6 @@ def make_cell(command: str, network: str, checkpoint: str | Path | None = None) 
     module_name, _, attribute = network.partition(":")
     if not module_name or not attribute:
         raise ValueError(f"{command}: network must be a .mindir file or module:function, got {network!r}")
-    if "" not in sys.path:
-        sys.path.insert(0, "")  # as python -m does: modules of the working directory
     try:
         made = getattr(importlib.import_module(module_name), attribute)
     except (ImportError, AttributeError) as error:

@@ -274,8 +274,9 @@ def test_command_for_a_module(tmp_path: Path, rng: np.random.Generator) -> None:
         assert words in wrong.stderr
 
 
-def test_checkpoints(rng: np.random.Generator) -> None:
+def test_checkpoints(rng: np.random.Generator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its parameters are those that run; one that does not fit is refused."""
+    monkeypatch.syspath_prepend(tmp_path)
     Path("net_with_checkpoint.py").write_text(NETWORK)
     x = rng.uniform(-1, 1, (1, 2, 5, 5)).astype(np.float32)
     cell = nn.SequentialCell(ConvTanh(2, 3, 3, has_bias=True), nn.Flatten(), nn.Dense(75, 4))
@@ -299,3 +300,23 @@ def test_references_refuse_what_they_do_not_know() -> None:
     ):
         with pytest.raises(Unknown, match=operator):
             evaluate(operator, attributes, inputs)
+
+
+def test_float16_and_bfloat16_layers(rng: np.random.Generator) -> None:
+    """A bfloat16 input file works, and the threshold is that of each layer's dtype."""
+    x = rng.uniform(-1, 1, (1, 2, 8, 8))
+    for dtype, threshold in (("float16", ms.float16), ("bfloat16", ms.bfloat16)):
+        cell = ConvTanh(2, 3, 3, has_bias=True).to_float(threshold)
+        array = x.astype(np.float16 if dtype == "float16" else ml_dtypes.bfloat16)
+        cell.set_train(False)
+        given = ms.Tensor(array.astype(np.float32)).astype(threshold)
+        ms.export(cell, given, file_name=dtype, file_format="MINDIR")
+        result = checker.check_network(f"{dtype}.mindir", [array])
+        assert all(layer.own is None or layer.own.passed for layer in result.layers)
+        (fused,) = (layer for layer in result.layers if layer.operator == "FusedConvTanh")
+        assert fused.own is not None
+        assert fused.total is not None
+        assert fused.own.dtype == dtype
+        assert fused.total.mere > fused.own.mere  # by the rounded parameters
+        assert fused.sources["rounding"] > 0
+        assert fused.sources["approximation"] == fused.sources["saturation"] == 0
