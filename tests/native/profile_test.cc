@@ -193,7 +193,9 @@ TEST(peaks_follow_the_options) {
   if (std::string(info.k1) != "portable") {
     CHECK_EQ(msctSetOption("max_isa", "portable"), ACLNN_SUCCESS);
     CHECK_EQ(msctMeasurePeaks(&portable), ACLNN_SUCCESS);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they time their own checks
     CHECK(portable.flops < widest.flops);
+#endif
     CHECK_EQ(msctSetOption("max_isa", nullptr), ACLNN_SUCCESS);
   }
   CHECK_EQ(msctSetOption("num_threads", nullptr), ACLNN_SUCCESS);
