@@ -48,9 +48,7 @@ def main(batch: int, patch: int, seconds: float) -> None:
     weights = {name: value.asnumpy() for name, value in Espcn(ConvTanh).parameters_dict().items()}
 
     steps = {name: train_step(layer, weights) for name, layer in (("ours", ConvTanh), ("stock", StockConvTanh))}
-    losses = {
-        name: np.array([step(x, wanted).asnumpy() for _ in range(CHECKED_STEPS)]) for name, step in steps.items()
-    }
+    losses = {name: np.array([step(x, wanted).asnumpy() for _ in range(CHECKED_STEPS)]) for name, step in steps.items()}
     np.testing.assert_allclose(losses["ours"], losses["stock"], rtol=TOLERANCE)
 
     def side_of(step: nn.Cell) -> Callable[[], np.ndarray]:

@@ -2,11 +2,18 @@
 
 import dataclasses
 import json
-from collections.abc import Callable
+import math
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import wraps
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+
+from ms_convtanh._extras import require
 
 Result = TypeVar("Result")
 
@@ -32,31 +39,39 @@ class Ints(click.ParamType):
 # Options that several commands have.
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
-_problem = (
-    click.option("--x", "x_shape", type=Ints(), required=True, help="Shape: N,Cin,H,W or N,Cin,L."),
-    click.option(
-        "--filter",
-        "filter_shape",
-        type=Ints(),
-        required=True,
-        help="Shape: Cout,Cin/groups,KH,KW or Cout,Cin/groups,K.",
-    ),
-    click.option("--dtype", default="float32", show_default=True, help="float32, float16 or bfloat16."),
-    click.option("--bias/--no-bias", default=True, show_default=True, help="Whether there is a bias of shape Cout."),
-    click.option(
-        "--strides", type=Ints(one_for_all=True), default="1", show_default=True, help="H,W or L or one for all."
-    ),
-    click.option("--pads", type=Ints(one_for_all=True), default="0", show_default=True, help="Top,bottom,left,right."),
-    click.option("--dilations", type=Ints(one_for_all=True), default="1", show_default=True, help="As --strides."),
-    click.option("--groups", type=int, default=1, show_default=True, help="Groups of channels."),
-)
+
+def _problem(required: bool) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
+    one_for_all = Ints(one_for_all=True)
+    options = (
+        click.option("--x", "x_shape", type=Ints(), required=required, help="Shape: N,Cin,H,W or N,Cin,L."),
+        click.option(
+            "--filter",
+            "filter_shape",
+            type=Ints(),
+            required=required,
+            help="Shape: Cout,Cin/groups,KH,KW or Cout,Cin/groups,K.",
+        ),
+        click.option("--dtype", default="float32", show_default=True, help="float32, float16 or bfloat16."),
+        click.option(
+            "--bias/--no-bias", default=True, show_default=True, help="Whether there is a bias of shape Cout."
+        ),
+        click.option("--strides", type=one_for_all, default="1", show_default=True, help="H,W or L or one for all."),
+        click.option("--pads", type=one_for_all, default="0", show_default=True, help="Top,bottom,left,right."),
+        click.option("--dilations", type=one_for_all, default="1", show_default=True, help="As --strides."),
+        click.option("--groups", type=int, default=1, show_default=True, help="Groups of channels."),
+    )
+
+    def add(command: Callable[..., Result]) -> Callable[..., Result]:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
 
 
-def problem_options(command: Callable[..., Result]) -> Callable[..., Result]:
-    """Adds the options that describe one problem, with the names and defaults of ms_convtanh.explain."""
-    for option in reversed(_problem):
-        command = option(command)
-    return command
+# The options that describe one problem, with the names and defaults of ms_convtanh.explain.
+problem_options = _problem(required=True)
+optional_problem_options = _problem(required=False)
 
 
 def reports_errors(command: Callable[..., Result]) -> Callable[..., Result]:
@@ -66,7 +81,7 @@ def reports_errors(command: Callable[..., Result]) -> Callable[..., Result]:
     def wrapper(*args: Any, **kwargs: Any) -> Result:
         try:
             return command(*args, **kwargs)
-        except BrokenPipeError:  # the reader has seen enough; click ends quietly
+        except (BrokenPipeError, click.exceptions.Exit):  # the reader has seen enough, or the command ends itself
             raise
         except (TypeError, ValueError, RuntimeError, OSError) as error:
             raise click.ClickException(str(error)) from error
@@ -91,3 +106,54 @@ def as_text(value: Any) -> str:
     if isinstance(value, tuple):
         value = ", ".join(value)
     return "none" if value in (None, "") else str(value)
+
+
+def prepare_networks() -> None:
+    """Lets module:function be found in the working directory, and MindSpore print errors only."""
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    os.environ.setdefault("GLOG_v", "3")  # read when MindSpore is loaded
+
+
+def print_json(values: Any) -> None:
+    """Prints dataclasses, or containers of them, as JSON. NaN and infinities become null: JSON has none."""
+
+    def plain(value: Any) -> Any:
+        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            return plain(dataclasses.asdict(value))
+        if isinstance(value, dict):
+            return {str(key): plain(item) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [plain(item) for item in value]
+        return None if isinstance(value, float) and not math.isfinite(value) else value
+
+    click.echo(json.dumps(plain(values), indent=2, allow_nan=False))
+
+
+def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], command: str) -> None:
+    """Prints a table, as wide as it has to be where the output is no terminal."""
+    console = require(command, "rich.console", "tools").Console(highlight=False)
+    if not console.is_terminal:
+        console.width = 400
+    table = require(command, "rich.table", "tools").Table(title=title, title_justify="left")
+    for index, column in enumerate(columns):
+        table.add_column(column, justify="right" if index else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(require(command, "rich.text", "tools").Text(cell) for cell in row))
+    console.print(table)
+
+
+@contextmanager
+def busy(command: str, text: str) -> Iterator[None]:
+    """Shows on stderr that something long goes on. Quiet where that is no terminal."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    console = require(command, "rich.console", "tools").Console(stderr=True)
+    with console.status(text):
+        yield
+
+
+def write_text(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")
+    click.echo(f"wrote {path}", err=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 import ms_convtanh
-from ms_convtanh._cli import reports_errors
+from ms_convtanh._cli import json_option, print_json, reports_errors
 
 PACKAGE = Path(__file__).resolve().parent
 
@@ -19,10 +19,13 @@ PACKAGE = Path(__file__).resolve().parent
 @click.option("--cmakedir", is_flag=True, help="Folder for CMake's ms_convtanh_DIR.")
 @click.option("--pkgconfigdir", is_flag=True, help="Folder for PKG_CONFIG_PATH.")
 @click.option("--version", is_flag=True, help="Version of the package.")
+@json_option
 @click.pass_context
 @reports_errors
-def config(context: click.Context, **wanted: bool) -> None:
+def config(context: click.Context, as_json: bool, **wanted: bool) -> None:
     """Print what a C or C++ build needs. Options for the compiler and linker are quoted for the shell.
+
+    --json alone prints everything.
 
     \b
     eval c++ sample.cc $(ms-convtanh config --cflags --libs) -o sample
@@ -40,7 +43,10 @@ def config(context: click.Context, **wanted: bool) -> None:
         "pkgconfigdir": str(lib / "pkgconfig"),
         "version": ms_convtanh.__version__,
     }
-    chosen = [answer for name, answer in answers.items() if wanted[name]]
-    if not chosen:
+    chosen = {name: answer for name, answer in answers.items() if wanted[name]}
+    if as_json:
+        print_json(chosen or answers)
+    elif chosen:
+        click.echo(" ".join(chosen.values()))
+    else:
         raise click.UsageError("name at least one option", context)
-    click.echo(" ".join(chosen))

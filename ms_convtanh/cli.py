@@ -2,9 +2,12 @@
 
 import click
 
+from ms_convtanh._cli_check import check
+from ms_convtanh._cli_completion import completion
 from ms_convtanh._cli_config import config
 from ms_convtanh._cli_explain import explain
 from ms_convtanh._cli_info import info
+from ms_convtanh._cli_profile import profile
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -13,6 +16,9 @@ def main() -> None:
     """y = tanh(conv2d(x, filter, bias)) as one operator."""
 
 
+main.add_command(check)
+main.add_command(completion)
 main.add_command(config)
 main.add_command(explain)
 main.add_command(info)
+main.add_command(profile)

@@ -9,6 +9,7 @@
 #include "aclnn/src/plan_cache.h"
 #include "kernels/cpu/execute.h"
 #include "kernels/cpu/registry.h"
+#include "kernels/cpu/trace.h"
 #include "ms_convtanh/ms_convtanh.h"
 
 namespace msct {
@@ -56,6 +57,7 @@ aclnnStatus aclnnFusedConvTanhGetWorkspaceSize(const aclTensor* x, const aclTens
                                                int64_t cubeMathType, aclTensor* y, uint64_t* workspaceSize,
                                                aclOpExecutor** executor) {
   using namespace msct;
+  const TraceMark mark(TracePhase::kPhase1);
   return guarded(ACLNN_ERR_INNER_CREATE_EXECUTOR, kName, [&]() -> int32_t {
     const Arguments arguments =
         make_arguments(x, filter, biasOptional, strides, pads, dilations, groups, cubeMathType, y);

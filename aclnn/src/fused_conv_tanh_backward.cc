@@ -10,6 +10,7 @@
 #include "aclnn/src/launch.h"
 #include "aclnn/src/plan_cache.h"
 #include "kernels/cpu/execute_backward.h"
+#include "kernels/cpu/trace.h"
 
 namespace msct {
 namespace {
@@ -75,6 +76,7 @@ aclnnStatus aclnnFusedConvTanhBackwardGetWorkspaceSize(const aclTensor* gradY, c
                                                        aclTensor* gradFilter, aclTensor* gradBias,
                                                        uint64_t* workspaceSize, aclOpExecutor** executor) {
   using namespace msct;
+  const TraceMark mark(TracePhase::kPhase1);
   return guarded(ACLNN_ERR_INNER_CREATE_EXECUTOR, kName, [&]() -> int32_t {
     if (int32_t status = check_not_null(ACLNN_ERR_PARAM_NULLPTR, kName,
                                         {{"gradY", gradY},

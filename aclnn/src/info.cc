@@ -1,10 +1,9 @@
 // msctGetVersion and msctGetInfo.
-#include <set>
 #include <string>
 
 #include "aclnn/opdev/op_errno.h"
 #include "aclnn/src/error.h"
-#include "aclnn/src/handles.h"
+#include "aclnn/src/keep.h"
 #include "aclnn/src/options.h"
 #include "kernels/cpu/registry.h"
 #include "kernels/dispatch/features.h"
@@ -13,13 +12,6 @@
 
 namespace msct {
 namespace {
-
-// A copy that lives as long as the process.
-const char* keep(const std::string& text) {
-  const std::lock_guard<std::mutex> lock(library_mutex());
-  static auto* kept = new std::set<std::string>;
-  return kept->insert(text).first->c_str();
-}
 
 // The names of the K1 variants that run with these features; each has a K2 variant of the same name.
 const char* variants_for(uint32_t features) {

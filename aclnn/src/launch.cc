@@ -6,6 +6,7 @@
 #include "aclnn/src/error.h"
 #include "aclnn/src/executor.h"
 #include "aclnn/src/stream.h"
+#include "kernels/cpu/trace.h"
 
 namespace msct {
 namespace {
@@ -76,6 +77,24 @@ int32_t check_workspace(const Executor& executor, const void* workspace, uint64_
               number(size));
 }
 
+// Bytes of all tensors that are read or written.
+int64_t bytes_of(const Executor& executor) {
+  int64_t bytes = 0;
+  for (const Operand operand : executor.op) {
+    const View& view = executor.views[operand];
+    if (executor.accessed[operand]) bytes += view.count * static_cast<int64_t>(aclDataTypeSize(view.dtype));
+  }
+  return bytes;
+}
+
+void run(const Executor& executor, const Addresses& addresses, void* workspace) {
+  TraceMark mark(TracePhase::kRun);
+  if (mark) {
+    mark.describe(executor.op.name, executor.views[kX].shape, executor.views[kFilter].shape, bytes_of(executor));
+  }
+  executor.run(addresses.elements, workspace);
+}
+
 int32_t check_and_launch(const Operator& op, void* workspace, uint64_t workspace_size, aclOpExecutor* handle,
                          aclrtStream stream_handle) {
   std::shared_ptr<Executor> executor;
@@ -98,10 +117,10 @@ int32_t check_and_launch(const Operator& op, void* workspace, uint64_t workspace
     return ACLNN_SUCCESS;
   }
   if (stream == nullptr) {
-    executor->run(addresses.elements, workspace);
+    run(*executor, addresses, workspace);
   } else {
     stream->enqueue([executor, addresses, workspace]() -> int32_t {
-      executor->run(addresses.elements, workspace);
+      run(*executor, addresses, workspace);
       return ACLNN_SUCCESS;
     });
   }
@@ -112,6 +131,7 @@ int32_t check_and_launch(const Operator& op, void* workspace, uint64_t workspace
 
 int32_t launch(const Operator& op, void* workspace, uint64_t workspace_size, aclOpExecutor* handle,
                aclrtStream stream_handle) {
+  const TraceMark mark(TracePhase::kPhase2);
   return guarded(ACLNN_ERR_RUNTIME_ERROR, op.name,
                  [&] { return check_and_launch(op, workspace, workspace_size, handle, stream_handle); });
 }

@@ -34,6 +34,7 @@
 #include "aclnn/src/workspace_pool.h"
 #include "aclnnop/aclnn_fused_conv_tanh.h"
 #include "aclnnop/aclnn_fused_conv_tanh_backward.h"
+#include "kernels/cpu/trace.h"
 
 namespace msct {
 
@@ -242,6 +243,7 @@ MINDSPORE_ENTRY int FusedConvTanhInit(int* /*ndims*/, int64_t** /*shapes*/, cons
 
 MINDSPORE_ENTRY int FusedConvTanh(int nparam, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                                   void* /*stream*/, void* extra) {
+  const msct::TraceMark mark(msct::TracePhase::kEntry);
   const Launch launch(0, nparam, params, ndims, shapes, dtypes, extra);
   const std::vector<Tensor>& operands = launch.operands;
   const aclTensor* bias = operands.size() == 4 ? operands[2].get() : nullptr;
@@ -272,6 +274,7 @@ MINDSPORE_ENTRY int FusedConvTanhBackwardInit(int* /*ndims*/, int64_t** /*shapes
 
 MINDSPORE_ENTRY int FusedConvTanhBackward(int nparam, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                                           void* /*stream*/, void* extra) {
+  const msct::TraceMark mark(msct::TracePhase::kEntry);
   const Launch launch(2, nparam, params, ndims, shapes, dtypes, extra);
   const std::vector<Tensor>& operands = launch.operands;
   const std::string& wanted = launch.attributes.wanted;

@@ -6,6 +6,7 @@
 #include "kernels/cpu/layout.h"
 #include "kernels/cpu/registry.h"
 #include "kernels/cpu/thread_pool.h"
+#include "kernels/cpu/trace.h"
 
 namespace msct {
 
@@ -79,6 +80,7 @@ class Run {
 
   // Bias is widened like a row of x.
   void pack_bias() const {
+    const TraceMark mark(TracePhase::kPack);
     float* bias = at<float>(layout_.bias);
     if (!p_.has_bias) {
       std::fill(bias, bias + p_.co, 0.0f);
@@ -95,6 +97,7 @@ class Run {
   }
 
   void pack_filter(int64_t task) const {
+    const TraceMark mark(TracePhase::kPack);
     const int64_t co = task % layout_.co_blocks * plan_.tiling.co;
     const int64_t steps = ceil_div(layout_.ci_group, plan_.tiling.ci);
     const int64_t ci = task / layout_.co_blocks % steps * plan_.tiling.ci;
@@ -165,6 +168,7 @@ class Run {
         part.b = static_cast<const float*>(source) + (block.row * p_.stride_h - p_.pad_top) * p_.x_strides[2] +
                  block.col * p_.stride_w - p_.pad_left;
       } else {
+        const TraceMark mark(TracePhase::kPack);
         K1Input input = make_k1_input(plan_, layout_, source, ci_count, block.row, block.col);
         if (plan_.gated) {
           const int64_t* strides = plan_.gate_strides;
@@ -177,7 +181,10 @@ class Run {
       }
       part.k = ci_count * layout_.taps;
       part.a = packed_filter(block.group, ci, block.co);
-      k1_.run(part);
+      {
+        const TraceMark mark(TracePhase::kK1, 2 * part.m * part.k * block.rows * block.cols);
+        k1_.run(part);
+      }
       part.bias = nullptr;
       ci += plan_.tiling.ci;
     } while (ci < layout_.ci_group);
@@ -192,6 +199,7 @@ class Run {
   }
 
   void run_k2(const Block& block, int64_t slot) const {
+    const TraceMark mark(TracePhase::kK2);
     const float* z = output(block, slot);
     char* y = y_of(block);
     for (int64_t co = 0; co < block.co_count; ++co) {

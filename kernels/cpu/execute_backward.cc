@@ -8,6 +8,7 @@
 #include "kernels/cpu/layout.h"
 #include "kernels/cpu/registry.h"
 #include "kernels/cpu/thread_pool.h"
+#include "kernels/cpu/trace.h"
 
 namespace msct {
 
@@ -102,12 +103,14 @@ class GradFilterRun {
         block.sums = sums + co * row_size();
         block.bias_sums = bias_sums ? bias_sums + co : nullptr;
         pack_dz(n, first_channel + co, row, col, block);
+        const TraceMark mark(TracePhase::kK1, 2 * block.m * block.columns * block.rows * block.length);
         plan_.kernel->kernel.run(block);
       }
     }
   }
 
   void pack_dz(int64_t n, int64_t channel, int64_t row, int64_t col, const GradFilterBlock& block) const {
+    const TraceMark mark(TracePhase::kPack);
     const int64_t* source = problem_.grad_y_strides;
     const int64_t* gate = p_.y_strides;
     K1Input input = {};
@@ -140,6 +143,7 @@ class GradFilterRun {
       return;
     }
     float* packed = at<float>(plan_.scratch + slot * plan_.scratch_stride);
+    const TraceMark mark(TracePhase::kPack);
     k1_.pack_input(make_k1_input(plan_.forward, layout_, source, ci_count, row, col), packed);
     block->b = packed;
     block->b_row_stride = layout_.pitch;
@@ -147,6 +151,7 @@ class GradFilterRun {
 
   // Adds up the chunks, in their order, and rounds.
   void store_channel(int64_t co) const {
+    const TraceMark mark(TracePhase::kK2);
     if (problem_.wants_filter) {
       const int64_t* strides = problem_.grad_filter_strides;
       const bool contiguous = strides[3] == 1 && strides[2] == p_.kw && strides[1] == layout_.taps;

@@ -17,6 +17,8 @@
 #include <system_error>
 #include <thread>
 
+#include "kernels/cpu/trace.h"
+
 namespace msct {
 
 namespace {
@@ -144,6 +146,7 @@ class Pool {
       while (*link != job) link = &(*link)->following;
       *link = job->following;
     }
+    const TraceMark mark(TracePhase::kWait);
     // No worker joins any more. Those that did are in their last task.
     if (!spin_until([job] { return job->active.load(std::memory_order_acquire) == 0; })) {
       std::unique_lock<std::mutex> lock(mutex_);
