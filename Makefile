@@ -15,11 +15,11 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 unexport PYTHONPATH PYTHONHOME
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-PACKAGE_SOURCES := pyproject.toml setup.py CMakeLists.txt $(shell find cmake kernels aclnn/include aclnn/src -type f)
+PACKAGE_SOURCES := pyproject.toml setup.py CMakeLists.txt $(shell find cmake kernels aclnn/include aclnn/src -type f -not -name '*.py*')
 C_FILES = $(shell git ls-files '*.c' '*.cc' '*.h')
 FUZZ_SECONDS ?= 600
 
-.PHONY: help demo test bench lint format sanitize fuzz wheel clean distclean
+.PHONY: help demo test bench pyptocosts lint format sanitize fuzz wheel clean distclean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 18
@@ -35,6 +35,9 @@ test: $(STAMPS)/test  ## build and run the native tests, then the Python tests
 bench: $(STAMPS)/bench  ## time the operator beside PyTorch, and check it first
 	@$(BIN)/python benchmarks/bench.py
 	@$(BIN)/python benchmarks/bench_training.py
+
+pyptocosts: $(STAMPS)/test  ## renew the cost table of docs/ASCEND.md (about 15 minutes)
+	@$(BIN)/python benchmarks/pypto_costs.py
 
 lint: $(STAMPS)/lint  ## check formats, style, spelling and types
 	@echo "lint: ruff, clang-format, codespell, mypy"
@@ -81,11 +84,12 @@ define native_tests
 	ctest --test-dir build/$(1) --output-on-failure --no-tests=error $(3)
 endef
 
-# The package, built and installed in editable form with one extra of pyproject.toml.
+# The package, built and installed in editable form with one extra of pyproject.toml, or those of EXTRAS_<name>.
+EXTRAS_test := test,pypto
 $(STAMPS)/%: $(PACKAGE_SOURCES) | $(BIN)/pip
 	@mkdir -p $(STAMPS)
-	@echo "set-up: ms_convtanh[$*] into $(VENV) (the first time may load MindSpore, about 1 GB)"
-	@$(BIN)/pip install --quiet --editable '.[$*]'
+	@echo "set-up: ms_convtanh[$(or $(EXTRAS_$*),$*)] into $(VENV) (the first time may load MindSpore, 1 GB, and PyTorch)"
+	@$(BIN)/pip install --quiet --editable '.[$(or $(EXTRAS_$*),$*)]'
 	@touch $@
 
 # The first Python that fits and can make a virtual environment. A name on PATH may be a wrapper that cannot run.
