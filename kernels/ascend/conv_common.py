@@ -43,6 +43,9 @@ PACK_ELEMENTS = 4096  # elements of one K0 destination tile
 PACK_SOURCE = 8192  # elements of one K0 source tile
 PACK_BLOCK = 16384  # about as many packed elements per K0 work item
 
+L1_BYTES = 512  # along K, of one copy GM -> L1
+L0_BYTES = 128  # along K, of one copy L1 -> L0: 64 channels of 16 bits, 32 of float32
+
 # (TileM, TileN) of K1 and of K12, largest first; K12's z, its temporaries and y have to fit into UB.
 K1_TILES = ((128, 256), (64, 256), (128, 128), (64, 128), (128, 64), (64, 64))
 K12_TILES = ((128, 128), (64, 128), (128, 64), (64, 64))
