@@ -15,12 +15,13 @@ def round_to(values: np.ndarray, dtype: np.dtype, mode: RoundMode) -> np.ndarray
         return values.astype(dtype)
     if mode not in (RoundMode.CAST_RINT, RoundMode.CAST_ROUND):
         raise ExecutorError(f"cast: {mode.name} is not in the executor's subset")
-    even = values.astype(dtype)
+    with np.errstate(over="ignore"):
+        even = values.astype(dtype)
     if mode is RoundMode.CAST_RINT:
         return even
     # At a tie that went towards zero, the next larger magnitude is as near.
-    larger = (even.view(np.uint16) + np.uint16(1)).view(dtype)
-    exact = values.astype(np.float64)
-    lower, upper = even.astype(np.float64), larger.astype(np.float64)
-    tie = np.isfinite(exact) & (np.abs(exact - lower) == np.abs(upper - exact)) & (np.abs(lower) < np.abs(exact))
+    with np.errstate(invalid="ignore", over="ignore"):
+        larger = (even.view(np.uint16) + np.uint16(1)).view(dtype)
+        exact, lower, upper = (array.astype(np.float64) for array in (values, even, larger))
+        tie = (np.abs(exact - lower) == np.abs(upper - exact)) & (np.abs(lower) < np.abs(exact))
     return np.where(tie, larger, even)
