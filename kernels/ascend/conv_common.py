@@ -422,7 +422,7 @@ def tiling_values(tiling: PackTiling | ConvTiling | TanhTiling) -> list[int]:
     return [getattr(tiling, field.name) for field in fields(tiling)]
 
 
-def pack_input(x: np.ndarray, problem: Problem, plan: Plan, dtype: np.dtype) -> np.ndarray:
+def pack_input(x: np.ndarray, plan: Plan, dtype: np.dtype) -> np.ndarray:
     """x_packed, flat, as `dtype` (the compute dtype), of a contiguous x [N, Ci, Hi, Wi]. What K0 computes."""
     t = plan.pack
     if not t.pack_x:
@@ -442,12 +442,10 @@ def pack_input(x: np.ndarray, problem: Problem, plan: Plan, dtype: np.dtype) -> 
     return packed.reshape(-1)
 
 
-def pack_filter(
-    conv_filter: np.ndarray, bias: np.ndarray | None, problem: Problem, plan: Plan, dtype: np.dtype
-) -> np.ndarray:
+def pack_filter(conv_filter: np.ndarray, bias: np.ndarray | None, plan: Plan, dtype: np.dtype) -> np.ndarray:
     """filter_packed, flat, as `dtype`, of filter [Co, Ci / groups, Kh, Kw] and bias [Co]. What K0 computes."""
     t = plan.pack
-    packed = np.zeros(plan.filter_packed_bytes // np.dtype(dtype).itemsize, dtype)
+    packed = np.zeros(t.ones_offset + (K_BLOCK * ONES_COLUMNS if t.has_bias else 0), dtype)
     matrix = packed[: t.out_channels * t.k_total].reshape(t.out_channels, t.k_total)
     taps = conv_filter.reshape(t.out_channels, t.channels, t.taps).astype(dtype)
     for tap in range(t.taps):

@@ -104,10 +104,7 @@ def route(problem: Problem, cores: int = CUBE_CORES, fusion: str = "half") -> Ro
     if fusion not in ("half", "true"):
         raise ValueError(f"conv_tanh: fusion must be half or true, got {fusion}")
     plan = make_tiling(problem, cores, fusion == "true")
-    if not plan.pack.pack_x:
-        shape_class = "direct"
-    else:
-        shape_class = "folded" if plan.conv.taps < plan.pack.taps else "packed"
+    shape_class = "folded" if plan.conv.taps < plan.pack.taps else "packed" if plan.pack.pack_x else "direct"
     return Route(("k0_pack", "k12_fused") if plan.fused else ("k0_pack", "k1_conv", "k2_tanh"), shape_class, plan)
 
 

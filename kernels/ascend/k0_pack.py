@@ -1,7 +1,8 @@
+# ruff: noqa: F821 (names of the TilingKey and of datatype are known where the kernel is compiled)
 """K0, Vector: x -> x_packed, filter and bias -> filter_packed. The layouts are those of conv_common.py.
 
-One work item is a block of rows of one packed plane, one row of filter_packed, or the ones block; items are dealt out to
-all vector cores in turn. A plane is zeroed where it has a border, then its pixels are copied:
+One work item is a block of rows of one packed plane, one row of filter_packed, or the ones block; items are dealt out
+to all vector cores in turn. A plane is zeroed where it has a border, then its pixels are copied:
 
     GM x [rows, columns]  --MTE2-->  source  --V-->  target  --MTE3-->  GM x_packed
 

@@ -1,3 +1,4 @@
+# ruff: noqa: F821 (names of the TilingKey and of datatype are known where the kernel is compiled)
 """K12, Cube and Vector: y = tanh(conv) in one kernel, the tile of z handed over on chip (true fusion).
 
 The Cube of every core takes every block_dim-th tile, as K1 does, and moves it from L0C into the UBs of its two vector
@@ -168,9 +169,7 @@ def k12_fused(
         pl.system.set_cross_core(pipe=pl.PipeType.V, event_id=FREE)
         pl.system.set_cross_core(pipe=pl.PipeType.V, event_id=FREE + 1)
         turn = 0
-        for tile in pl.range(
-            pl.get_block_idx() // pl.get_subblock_num(), tiling.tiles, pl.get_block_num()
-        ):
+        for tile in pl.range(pl.get_block_idx() // pl.get_subblock_num(), tiling.tiles, pl.get_block_num()):
             position = tile % tiling.tiles_n * TileN
             rest = tile // tiling.tiles_n
             first = rest % tiling.tiles_m * TileM

@@ -1,7 +1,8 @@
+# ruff: noqa: F821 (names of the TilingKey and of datatype are known where the kernel is compiled)
 """K1, Cube: wsT = filter_packed x x_packed, the convolution with its bias, in float32.
 
-Every core takes every block_dim-th of the tiles (image, group, tile_m, tile_n) and writes [TileM, TileN] of wsT. The
-pipeline of one tile is drawn in tile_stages.py; M and FIX meet through the unit flag (Partial ... Final), so that the next
+Every core takes every block_dim-th of the tiles (image, group, tile_m, tile_n) and writes [TileM, TileN] of wsT. One
+tile's pipeline is drawn in tile_stages.py; M and FIX meet through the unit flag (Partial ... Final), so that the next
 tile's products start in the other half of L0C while this one is stored.
 
 TilingKey: TileM and TileN, from conv_common.K1_TILES. For 128 x 256, the largest:

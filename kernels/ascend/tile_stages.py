@@ -1,7 +1,7 @@
 """What K1 and K12, and K2 and K12, do with one tile. The kernels' compiler inlines these functions.
 
-multiply_tile, Cube. The K loop runs over the bias block, then over (tap, channels). GM -> L1 moves 512 bytes of channels
-at a time, L1 -> L0 128 bytes; both are double-buffered, each by its own tile groups:
+multiply_tile, Cube. The K loop runs over the bias block, then over (tap, channels). GM -> L1 moves 512 bytes of
+channels at a time, L1 -> L0 128 bytes; both are double-buffered, each by its own tile groups:
 
     A  filter_packed [m, k]  --MTE2-->  L1 [TileM, k_l1]  --MTE1-->  L0A [TileM, k_l0]  \\
                                                                                          --M-->  L0C [TileM, TileN]
@@ -16,9 +16,9 @@ tanh_tile, Vector, float32 in and out, no branch:
     |z| <  0.625: z * (1 + s * P(s)), s = z^2, P of degree 4
     |z| >= 0.625: (1 - e) / (1 + e), e = exp(-2 |z|), with the sign of z
 
-e is in (0, 0.29], so nothing overflows and nothing cancels; inf gives +-1, NaN fails both comparisons and passes through
-exp. -0 and the smallest values come out of the first form as they are. P is the minimax fit of (tanh(z) / z - 1) / s in
-s on [0, 0.625^2]: relative error of tanh 4.4e-9 before rounding. With exp within 1 ULP and the other operations
+e is in [0, 0.29], so nothing overflows and nothing cancels; inf gives +-1, NaN fails both comparisons and passes
+through exp. -0 and the smallest values come out of the first form as they are. P is the minimax fit of
+(tanh(z) / z - 1) / s in s on [0, 0.625^2]: relative error of tanh 4.4e-9 before rounding. With exp within 1 ULP and the other operations
 correctly rounded the result is within 2.1 ULP; each ULP of error in exp adds at most 0.7.
 """
 

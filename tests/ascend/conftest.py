@@ -1,4 +1,4 @@
-"""Where the Ascend kernels run in these tests: on an Ascend 950 through PyPTO Pro if one is here, else in the executor."""
+"""Where the Ascend kernels run in these tests: on an Ascend 950 through PyPTO Pro if there is one, else here."""
 
 import sys
 from collections.abc import Callable

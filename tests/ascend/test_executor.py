@@ -23,45 +23,160 @@ CAST = "pl.cast(y_tile, result, mode=pl.RoundMode.CAST_RINT)"
 MISTAKES = {
     "outside_of_l1": ("k1_conv", "ones_address = bias", "ones_address = 0x78000 + bias", "does not fit into Mat"),
     "outside_of_ub": ("k2_tanh", "Y = 0x15000", "Y = 0x3C000", "does not fit into Vec"),
-    "outside_of_l0c": ("k1_conv", "accs = pl.make_tile_group(type=acc_type, addrs=0", "accs = pl.make_tile_group(type=acc_type, addrs=0x30000", "does not fit into Acc"),
+    "outside_of_l0c": (
+        "k1_conv",
+        "accs = pl.make_tile_group(type=acc_type, addrs=0",
+        "accs = pl.make_tile_group(type=acc_type, addrs=0x30000",
+        "does not fit into Acc",
+    ),
     "misaligned_ub": ("k2_tanh", "WORK = 0xC000", "WORK = 0xC010", "no multiple of 32"),
     "misaligned_l0a": ("k1_conv", "type=left_type, addrs=0", "type=left_type, addrs=64", "no multiple of 512"),
-    "l1_tiles_overlap": ("k1_conv", "ones_address = bias", "ones_address = b_address + 0 * bias", "written while .* may be read"),
+    "l1_tiles_overlap": (
+        "k1_conv",
+        "ones_address = bias",
+        "ones_address = b_address + 0 * bias",
+        "written while .* may be read",
+    ),
     "live_tiles_overlap": ("k2_tanh", "WORK = 0xC000", "WORK = 0x9000", "live tiles overlap"),
-    "never_written": ("tile_stages", "pl.load(bias_l1, filter_matrix, [out_channel, tiling.k_size])", "pass", "never written"),
-    "accumulates_onto_nothing": ("tile_stages", "pl.matmul(acc, bias_left, bias_right, phase=", "pl.matmul_acc(acc, acc, bias_left, bias_right, phase=", "never written"),
-    "reused_while_read": ("k1_conv", "type=left_type, addrs=0", "type=left_type, addrs=[0, 0]", "written while .* may be read"),
-    "z_reused_while_read": ("k12_fused", "pl.system.wait_cross_core(pipe=pl.PipeType.FIX, event_id=FREE + turn)", "pass", "may be (read|written)"),
-    "z_read_too_early": ("k12_fused", "pl.system.wait_cross_core(pipe=pl.PipeType.V, event_id=READY + turn)", "pass", "never written|may be written"),
-    "waits_on_the_wrong_pipe": ("k12_fused", "wait_cross_core(pipe=pl.PipeType.V, event_id=READY", "wait_cross_core(pipe=pl.PipeType.MTE3, event_id=READY", "read while it may be written"),
-    "signals_on_the_wrong_pipe": ("k12_fused", "set_cross_core(pipe=pl.PipeType.V, event_id=FREE + turn", "set_cross_core(pipe=pl.PipeType.MTE2, event_id=FREE + turn", "may be (read|written)"),
-    "nobody_signals": ("k12_fused", "pl.system.set_cross_core(pipe=pl.PipeType.V, event_id=FREE + turn)", "pass", "deadlock"),
-    "event_left_over": ("k12_fused", "pl.system.wait_cross_core(pipe=pl.PipeType.FIX, event_id=FREE + 1)", "pass", "still set"),
-    "loaded_twice": ("tile_stages", "pl.load(a_l1,", "pl.load(a_l1, filter_matrix, [out_channel, 0])\n        pl.load(a_l1,", "bar_mte2"),
+    "never_written": (
+        "tile_stages",
+        "pl.load(bias_l1, filter_matrix, [out_channel, tiling.k_size])",
+        "pass",
+        "never written",
+    ),
+    "accumulates_onto_nothing": (
+        "tile_stages",
+        "pl.matmul(acc, bias_left, bias_right, phase=",
+        "pl.matmul_acc(acc, acc, bias_left, bias_right, phase=",
+        "never written",
+    ),
+    "reused_while_read": (
+        "k1_conv",
+        "type=left_type, addrs=0",
+        "type=left_type, addrs=[0, 0]",
+        "written while .* may be read",
+    ),
+    "z_reused_while_read": (
+        "k12_fused",
+        "pl.system.wait_cross_core(pipe=pl.PipeType.FIX, event_id=FREE + turn)",
+        "pass",
+        "may be (read|written)",
+    ),
+    "z_read_too_early": (
+        "k12_fused",
+        "pl.system.wait_cross_core(pipe=pl.PipeType.V, event_id=READY + turn)",
+        "pass",
+        "never written|may be written",
+    ),
+    "waits_on_the_wrong_pipe": (
+        "k12_fused",
+        "wait_cross_core(pipe=pl.PipeType.V, event_id=READY",
+        "wait_cross_core(pipe=pl.PipeType.MTE3, event_id=READY",
+        "read while it may be written",
+    ),
+    "signals_on_the_wrong_pipe": (
+        "k12_fused",
+        "set_cross_core(pipe=pl.PipeType.V, event_id=FREE + turn",
+        "set_cross_core(pipe=pl.PipeType.MTE2, event_id=FREE + turn",
+        "may be (read|written)",
+    ),
+    "nobody_signals": (
+        "k12_fused",
+        "pl.system.set_cross_core(pipe=pl.PipeType.V, event_id=FREE + turn)",
+        "pass",
+        "deadlock",
+    ),
+    "event_left_over": (
+        "k12_fused",
+        "pl.system.wait_cross_core(pipe=pl.PipeType.FIX, event_id=FREE + 1)",
+        "pass",
+        "still set",
+    ),
+    "loaded_twice": (
+        "tile_stages",
+        "pl.load(a_l1,",
+        "pl.load(a_l1, filter_matrix, [out_channel, 0])\n        pl.load(a_l1,",
+        "bar_mte2",
+    ),
     "stored_twice": ("k0_pack", "pl.system.bar_mte3()", "pass", "stored twice"),
     "two_cores_one_output": ("k1_conv", K1_TILES, "pl.range(0, tiling.tiles, 1):", "another core has written"),
-    "z_missing": ("k1_conv", K1_TILES, K1_TILES.replace("tiling.tiles", "tiling.tiles - 1"), "read where nothing was written"),
-    "y_missing": ("k2_tanh", "tiling.tiles, pl.get_block_num()", "tiling.tiles - 1, pl.get_block_num()", "not written by any core"),
+    "z_missing": (
+        "k1_conv",
+        K1_TILES,
+        K1_TILES.replace("tiling.tiles", "tiling.tiles - 1"),
+        "read where nothing was written",
+    ),
+    "y_missing": (
+        "k2_tanh",
+        "tiling.tiles, pl.get_block_num()",
+        "tiling.tiles - 1, pl.get_block_num()",
+        "not written by any core",
+    ),
     "y_missing_when_fused": ("k12_fused", "if right > left:", "if right > left + 24:", "not written by any core"),
-    "no_final": ("tile_stages", "pl.matmul_acc(acc, acc, left, right, phase=pl.AccPhase.Final)", "pl.matmul_acc(acc, acc, left, right, phase=pl.AccPhase.Partial)", "without a Final matmul would hang"),
-    "final_too_early": ("tile_stages", "pl.matmul(acc, bias_left, bias_right, phase=pl.AccPhase.Partial)", "pl.matmul(acc, bias_left, bias_right, phase=pl.AccPhase.Final)", "would hang"),
+    "no_final": (
+        "tile_stages",
+        "pl.matmul_acc(acc, acc, left, right, phase=pl.AccPhase.Final)",
+        "pl.matmul_acc(acc, acc, left, right, phase=pl.AccPhase.Partial)",
+        "without a Final matmul would hang",
+    ),
+    "final_too_early": (
+        "tile_stages",
+        "pl.matmul(acc, bias_left, bias_right, phase=pl.AccPhase.Partial)",
+        "pl.matmul(acc, bias_left, bias_right, phase=pl.AccPhase.Final)",
+        "would hang",
+    ),
     "store_partial": ("k1_conv", K1_STORE, K1_STORE.replace("Final", "Partial"), "would hang|is not stored"),
-    "store_without_phase": ("k1_conv", K1_STORE, K1_STORE.replace(", phase=pl.STPhase.Final", ""), "read while it may be written"),
-    "matmul_without_phase": ("tile_stages", "pl.matmul_acc(acc, acc, left, right, phase=pl.AccPhase.Final)", "pl.matmul_acc(acc, acc, left, right)", "would hang|may be"),
+    "store_without_phase": (
+        "k1_conv",
+        K1_STORE,
+        K1_STORE.replace(", phase=pl.STPhase.Final", ""),
+        "read while it may be written",
+    ),
+    "matmul_without_phase": (
+        "tile_stages",
+        "pl.matmul_acc(acc, acc, left, right, phase=pl.AccPhase.Final)",
+        "pl.matmul_acc(acc, acc, left, right)",
+        "would hang|may be",
+    ),
     "outside_of_gm": ("tile_stages", "position + shift]", "position + shift + 1]", "out of bounds"),
     "store_outside_of_gm": ("k1_conv", "first, position], phase", "first, position + 3], phase", "out of bounds"),
-    "negative_unsigned": ("k0_pack", "row * tiling.stride_h + base_y - tiling.pad_top", "row * tiling.stride_h + base_y - tiling.pad_top - 1 + 1", "is negative"),
+    "negative_unsigned": (
+        "k0_pack",
+        "row * tiling.stride_h + base_y - tiling.pad_top",
+        "row * tiling.stride_h + base_y - tiling.pad_top - 1 + 1",
+        "is negative",
+    ),
     "padding_by_signed_compare": ("k0_pack", "pl.max(first_row, top)", "first_row - top", "is negative"),
-    "no_compact_left": ("k1_conv", "target_memory=pl.MemorySpace.Left, valid_shape=[-1, -1], compact=1", "target_memory=pl.MemorySpace.Left, valid_shape=[-1, -1]", "needs compact=1"),
-    "no_compact_right": ("k1_conv", "target_memory=pl.MemorySpace.Right, valid_shape=[-1, -1], compact=1", "target_memory=pl.MemorySpace.Right, valid_shape=[-1, -1]", "needs compact=1"),
+    "no_compact_left": (
+        "k1_conv",
+        "target_memory=pl.MemorySpace.Left, valid_shape=[-1, -1], compact=1",
+        "target_memory=pl.MemorySpace.Left, valid_shape=[-1, -1]",
+        "needs compact=1",
+    ),
+    "no_compact_right": (
+        "k1_conv",
+        "target_memory=pl.MemorySpace.Right, valid_shape=[-1, -1], compact=1",
+        "target_memory=pl.MemorySpace.Right, valid_shape=[-1, -1]",
+        "needs compact=1",
+    ),
     "no_compact_acc": ("k1_conv", "fractal=1024,\n        compact=1,", "fractal=1024,", "needs compact=1"),
-    "k_not_full": ("tile_stages", "width = pl.min(k_l0, depth - offset)", "width = pl.min(k_l0, depth - offset) - 1", "no whole number of fractals"),
+    "k_not_full": (
+        "tile_stages",
+        "width = pl.min(k_l0, depth - offset)",
+        "width = pl.min(k_l0, depth - offset) - 1",
+        "no whole number of fractals",
+    ),
     "valid_shape_forgotten": ("tile_stages", "pl.set_validshape(right, [width, n])", "pass", "does not give"),
-    "insert_instead_of_extract": ("k1_conv", "shape=[k_l0, TileN], dtype=dt, target_memory=pl.MemorySpace.Mat", "shape=[16, TileN], dtype=dt, target_memory=pl.MemorySpace.Mat", "would insert"),
+    "insert_instead_of_extract": (
+        "k1_conv",
+        "shape=[k_l0, TileN], dtype=dt, target_memory=pl.MemorySpace.Mat",
+        "shape=[16, TileN], dtype=dt, target_memory=pl.MemorySpace.Mat",
+        "would insert",
+    ),
     "cast_to_itself": ("k2_tanh", "if dt == pl.DT_FP32:", "if dt == pl.DT_INT32:", "rounds to integers"),
     "slice_misaligned": ("k12_fused", "left - position :", "left - position + 1 :", "no multiple of 32"),
     "vector_work_on_the_cube": ("k2_tanh", "pl.section_vector()", "pl.section_cube()", "is in Vec"),
-}  # fmt: skip
+}
 
 
 def with_mistake(folder: Path, file: str, right: str, wrong: str) -> None:
@@ -111,8 +226,12 @@ def test_the_copies_are_right_without_a_mistake(
 
 @pytest.mark.parametrize(
     ("right", "wrong"),
-    [("for row in pl.range(", "for row in range("), ("pl.expands(zero, 0.0)", "return"), ("with pl.section_vector():", "with open():")],
-)  # fmt: skip
+    [
+        ("for row in pl.range(", "for row in range("),
+        ("pl.expands(zero, 0.0)", "return"),
+        ("with pl.section_vector():", "with open():"),
+    ],
+)
 def test_what_the_dsl_does_not_have_is_refused(right: str, wrong: str, tmp_path: Path) -> None:
     with_mistake(tmp_path, "k0_pack", right, wrong)
     with pytest.raises(ExecutorError, match="line"):
@@ -125,7 +244,7 @@ def test_rounding_half_away_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     way = route(problem)
     x, conv_filter, bias = arrays_of(problem, rng)
     x[0, 0] = 1 + np.float32(2) ** -11
-    expected = pack_input(x, problem, way.plan, DTYPES["float16"])
+    expected = pack_input(x, way.plan, DTYPES["float16"])
     for mode, same in (("CAST_RINT", True), ("CAST_ROUND", False)):
         with_mistake(tmp_path, "k0_pack", "CAST_RINT", mode)
         packed = run_copy(tmp_path, monkeypatch, problem, way, (x, conv_filter, bias))["x_packed"]

@@ -78,10 +78,10 @@ def test_edges(name: str, dtype: str, run: Run, fusion: str, rng: np.random.Gene
     results = run(problem, way, x, conv_filter, used_bias)
     assert_close(results["y"], conv_tanh(x, conv_filter, used_bias, **attributes), dtype)
     if way.plan.pack.pack_x:
-        packed = pack_input(x, problem, way.plan, DTYPES[dtype])
+        packed = pack_input(x, way.plan, DTYPES[dtype])
         np.testing.assert_array_equal(results["x_packed"].view(np.uint8), packed.view(np.uint8))
     written = way.plan.pack.out_channels * way.plan.pack.k_total
-    packed = pack_filter(conv_filter, used_bias, problem, way.plan, DTYPES[dtype])
+    packed = pack_filter(conv_filter, used_bias, way.plan, DTYPES[dtype])
     np.testing.assert_array_equal(results["filter_packed"][:written].view(np.uint8), packed[:written].view(np.uint8))
 
 

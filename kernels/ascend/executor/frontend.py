@@ -85,8 +85,9 @@ class Kernel:
             raise ExecutorError(f"{self.name}: datatypes of {sorted(self.datatype)} are expected, got {datatypes}")
         names: dict[str, object] = dict(key)
         for parameter, name in self.datatype.items():
-            if not isinstance(datatypes[parameter], DataType) or names.setdefault(name, datatypes[parameter]) != (
-                datatypes[parameter]
+            if (
+                not isinstance(datatypes[parameter], DataType)
+                or names.setdefault(name, datatypes[parameter]) != (datatypes[parameter])
             ):
                 raise ExecutorError(f"{self.name}: {name} has no single data type")
         return lambda *arguments: self._launch(int(block_dim), names, arguments)

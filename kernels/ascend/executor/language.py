@@ -45,12 +45,51 @@ from .types import (
 from .types import Pipe as PipeType
 
 __all__ = [
-    "DT_BF16", "DT_FP16", "DT_FP32", "DT_INT32", "DT_UINT8", "AccPhase", "AccToVecMode", "MemorySpace", "PipeType",
-    "Ptr", "RoundMode", "STPhase", "TileType", "abs", "add", "cast", "div", "exp", "expands", "fill_index", "gather",
-    "get_block_idx", "get_block_num", "get_subblock_idx", "get_subblock_num", "jit", "load", "lt", "make_tensor",
-    "make_tile_group", "matmul", "matmul_acc", "max", "min", "move", "mul", "range", "section_cube", "section_vector",
-    "select", "set_validshape", "store", "system", "transpose",
-]  # fmt: skip
+    "DT_BF16",
+    "DT_FP16",
+    "DT_FP32",
+    "DT_INT32",
+    "DT_UINT8",
+    "AccPhase",
+    "AccToVecMode",
+    "MemorySpace",
+    "PipeType",
+    "Ptr",
+    "RoundMode",
+    "STPhase",
+    "TileType",
+    "abs",
+    "add",
+    "cast",
+    "div",
+    "exp",
+    "expands",
+    "fill_index",
+    "gather",
+    "get_block_idx",
+    "get_block_num",
+    "get_subblock_idx",
+    "get_subblock_num",
+    "jit",
+    "load",
+    "lt",
+    "make_tensor",
+    "make_tile_group",
+    "matmul",
+    "matmul_acc",
+    "max",
+    "min",
+    "move",
+    "mul",
+    "range",
+    "section_cube",
+    "section_vector",
+    "select",
+    "set_validshape",
+    "store",
+    "system",
+    "transpose",
+]
 
 _python_min, _python_max, _python_range = min, max, range
 
@@ -151,4 +190,3 @@ system: Any = SimpleNamespace(
     bar_mte3=_barrier(PipeType.MTE3),
     set_mm_layout_transform=_set_mm_layout_transform,
 )
-

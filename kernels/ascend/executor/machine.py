@@ -1,8 +1,8 @@
 """The cores: which code runs where, and in which order.
 
 A launch with block_dim b runs b cores one after the other; cores of one launch do not talk to each other. A core is a
-Cube ("AIC") and two vector cores ("AIV0", "AIV1"). Each runs the whole kernel and enters only its own sections. They run
-in threads of which one is active at a time: it hands over when it waits for an event that is not set.
+Cube ("AIC") and two vector cores ("AIV0", "AIV1"). Each runs the whole kernel and enters only its own sections. They
+run in threads of which one is active at a time: it hands over when it waits for an event that is not set.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class Core:
 
 def make_buffers() -> dict[tuple[str, MemorySpace], Buffer]:
     """The memories of one core. They are reset and used again for the next."""
-    owners = {space: (CUBE,) for space in MemorySpace} | {MemorySpace.Vec: VECTORS}
+    owners: dict[MemorySpace, tuple[str, ...]] = {**dict.fromkeys(MemorySpace, (CUBE,)), MemorySpace.Vec: VECTORS}
     return {(owner, space): Buffer(space) for space in MemorySpace for owner in owners[space]}
 
 

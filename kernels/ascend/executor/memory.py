@@ -143,7 +143,9 @@ class Piece:
             raise ExecutorError(f"{tile.name}: only Vec tiles can be sliced")
         self.tile = tile
         self.row, self.column = (int(part.start or 0) for part in index)
-        stops = (int(part.stop if part.stop is not None else size) for part, size in zip(index, tile.valid, strict=True))
+        stops = (
+            int(part.stop if part.stop is not None else size) for part, size in zip(index, tile.valid, strict=True)
+        )
         rows, columns = (stop - start for stop, start in zip(stops, (self.row, self.column), strict=True))
         self.valid = (min(rows, tile.valid[0] - self.row), min(columns, tile.valid[1] - self.column))
         if min(self.row, self.column) < 0 or min(self.valid) < 1:
@@ -177,4 +179,3 @@ class TileGroup:
 
     def current(self) -> Tile:
         return self.tiles[self.cursor % len(self.tiles)]
-

@@ -81,7 +81,9 @@ def set_validshape(tile: Tile, shape: Sequence[int]) -> None:
 def load(tile: Tile, tensor: Tensor, offsets: Sequence[int]) -> None:
     space = MemorySpace.Mat if current.actor.cube else MemorySpace.Vec
     if tile.type.space is not space:
-        raise ExecutorError(f"load: {tile.name} is in {tile.type.space.name}, {current.actor.name} loads into {space.name}")
+        raise ExecutorError(
+            f"load: {tile.name} is in {tile.type.space.name}, {current.actor.name} loads into {space.name}"
+        )
     if tile.type.dtype != tensor.dtype:
         raise ExecutorError(f"load: {tile.name} is {tile.type.dtype}, the tensor {tensor.dtype}")
     with Operation(Pipe.MTE2, tile) as operation:
@@ -149,7 +151,9 @@ def move(
     if row % FRACTAL or column * out.type.dtype.size % 32:
         raise ExecutorError(f"move: offset [{row}, {column}] into {source.name} is not at a fractal")
     if row + out.valid[0] > source.valid[0] or column + out.valid[1] > source.valid[1]:
-        raise ExecutorError(f"move: {list(out.valid)} at [{row}, {column}] is beyond {source.name} {list(source.valid)}")
+        raise ExecutorError(
+            f"move: {list(out.valid)} at [{row}, {column}] is beyond {source.name} {list(source.valid)}"
+        )
     with Operation(Pipe.MTE1, out, source) as operation:
         operation.write(out, operation.read(source, row, column, out.valid))
 
