@@ -18,8 +18,8 @@ tanh_tile, Vector, float32 in and out, no branch:
 
 e is in [0, 0.29], so nothing overflows and nothing cancels; inf gives +-1, NaN fails both comparisons and passes
 through exp. -0 and the smallest values come out of the first form as they are. P is the minimax fit of
-(tanh(z) / z - 1) / s in s on [0, 0.625^2]: relative error of tanh 4.4e-9 before rounding. With exp within 1 ULP and the other operations
-correctly rounded the result is within 2.1 ULP; each ULP of error in exp adds at most 0.7.
+(tanh(z) / z - 1) / s in s on [0, 0.625^2]: relative error of tanh 4.4e-9 before rounding. With exp within 1 ULP and the
+other operations correctly rounded the result is within 2 ULP; each ULP of error in exp adds at most 0.7.
 """
 
 import pypto_pro.language as pl

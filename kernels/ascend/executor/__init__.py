@@ -2,12 +2,14 @@
 
 It runs the very kernel files where `pypto_pro` is not installed: every core and vector core of the grid, with sections,
 tile groups, valid shapes, phases, casts, mutexes and cross-core events. It fails on what hardware would get wrong:
-tiles outside their buffer, misalignment, overlapping live tiles, reads of data that was never written, a buffer
-used again while another pipe may still need it, overlapping or missing output, a wrong order of phases, accesses outside
-of GM, negative values of unsigned loop variables, tails without compact.
 
-It is an executor for this subset, not a simulator: it knows nothing of time, of the bits of hardware's exp and division,
-nor of operations that the kernels do not use.
+    tiles outside their buffer, misalignment, overlapping live tiles
+    reads of data that was never written, a buffer used again while another pipe may still need it
+    overlapping or missing output, accesses outside of GM, a wrong order of phases, deadlocks
+    negative values of unsigned loop variables, tails without compact
+
+It is an executor for this subset, not a simulator: it knows nothing of time, of the last bits of hardware's exp and
+division, nor of operations that the kernels do not use.
 
     types        data types, enumerations, TileType, unsigned integers
     memory       GM views, on-chip buffers, tiles and tile groups
