@@ -19,7 +19,7 @@ PACKAGE_SOURCES := pyproject.toml setup.py CMakeLists.txt $(shell find cmake ker
 C_FILES = $(shell git ls-files '*.c' '*.cc' '*.h')
 FUZZ_SECONDS ?= 600
 
-.PHONY: help demo test bench pyptocosts lint format sanitize fuzz wheel clean distclean
+.PHONY: help demo test bench pypto pyptocosts lint format sanitize fuzz wheel clean distclean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 18
@@ -36,7 +36,10 @@ bench: $(STAMPS)/bench  ## time the operator beside PyTorch, and check it first
 	@$(BIN)/python benchmarks/bench.py
 	@$(BIN)/python benchmarks/bench_training.py
 
-pyptocosts: $(STAMPS)/test  ## renew the cost table of docs/ASCEND.md (about 15 minutes)
+pypto: $(STAMPS)/test $(STAMPS)/pypto  ## verify the PyPTO programs in the vendor's compiler (loads PyTorch)
+	$(BIN)/python -m pytest tests/ascend/test_pypto_programs.py
+
+pyptocosts: $(STAMPS)/pypto  ## renew the cost table of docs/ASCEND.md (about 15 minutes)
 	@$(BIN)/python benchmarks/pypto_costs.py
 
 lint: $(STAMPS)/lint  ## check formats, style, spelling and types
@@ -84,12 +87,11 @@ define native_tests
 	ctest --test-dir build/$(1) --output-on-failure --no-tests=error $(3)
 endef
 
-# The package, built and installed in editable form with one extra of pyproject.toml, or those of EXTRAS_<name>.
-EXTRAS_test := test,pypto
+# The package, built and installed in editable form with one extra of pyproject.toml.
 $(STAMPS)/%: $(PACKAGE_SOURCES) | $(BIN)/pip
 	@mkdir -p $(STAMPS)
-	@echo "set-up: ms_convtanh[$(or $(EXTRAS_$*),$*)] into $(VENV) (the first time may load MindSpore, 1 GB, and PyTorch)"
-	@$(BIN)/pip install --quiet --editable '.[$(or $(EXTRAS_$*),$*)]'
+	@echo "set-up: ms_convtanh[$*] into $(VENV) (the first time may load MindSpore, about 1 GB)"
+	@$(BIN)/pip install --quiet --editable '.[$*]'
 	@touch $@
 
 # The first Python that fits and can make a virtual environment. A name on PATH may be a wrapper that cannot run.

@@ -409,11 +409,12 @@ def encode_key(values: tuple[tuple[int, int, tuple[int, ...]], ...]) -> int:
 # Bits and allowed values of the TilingKey fields, in order; the kernels declare the same.
 PACK_KEY = {"PackColumns": (1, PACK_COLUMNS), "ColumnStep": (2, (0, 1, 2))}
 CONV_KEY = {"TileM": (1, (64, 128)), "TileN": (2, (64, 128, 256))}
+FUSED_KEY = {"TileM": (1, (64, 128)), "TileN": (1, (64, 128))}
 TANH_KEY = {"TanhColumns": (3, TANH_COLUMNS)}
 
 
 def tiling_key(schema: dict[str, tuple[int, tuple[int, ...]]], key: dict[str, int]) -> int:
-    """The 64-bit TilingKey of a key dictionary of a Plan under PACK_KEY, CONV_KEY or TANH_KEY."""
+    """The 64-bit TilingKey of a key dictionary of a Plan under PACK_KEY, CONV_KEY, FUSED_KEY or TANH_KEY."""
     return encode_key(tuple((key[name], bits, allowed) for name, (bits, allowed) in schema.items()))
 
 

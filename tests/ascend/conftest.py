@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-KERNELS = Path(__file__).parents[2] / "kernels/ascend"
-sys.path.insert(0, str(KERNELS))
+sys.path.insert(0, str(Path(__file__).parents[2] / "kernels/ascend"))
 
-import executor.run  # noqa: E402
-import launcher  # noqa: E402
+import executor.run
+import launcher
 
 BACKENDS = {"executor": executor.run, "ascend950": launcher}
 BACKEND = "executor" if launcher.missing() else "ascend950"

@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+from pathlib import Path
 from typing import Any
 
 import conv_common
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 from conv_common import (
     CONV_KEY,
+    FUSED_KEY,
     K1_TILES,
     K12_TILES,
     K_BLOCK,
@@ -121,13 +123,13 @@ def test_k12_fits(tile: tuple[int, int]) -> None:
 
 
 def test_keys_are_those_of_the_kernels() -> None:
-    from conftest import KERNELS
-
-    for file, schema in (("k0_pack", PACK_KEY), ("k1_conv", CONV_KEY), ("k2_tanh", TANH_KEY)):
-        declared = load_kernel(KERNELS / f"{file}.py").key
+    folder = Path(conv_common.__file__).parent
+    schemas = {"k0_pack": PACK_KEY, "k1_conv": CONV_KEY, "k2_tanh": TANH_KEY, "k12_fused": FUSED_KEY}
+    for file, schema in schemas.items():
+        declared = load_kernel(folder / f"{file}.py").key
         assert {name: (field.bits, field.values) for name, field in declared.items()} == schema
-    fused = load_kernel(KERNELS / "k12_fused.py").key
-    assert {(m, n) for m in fused["TileM"].values for n in fused["TileN"].values} == set(K12_TILES)
+    for schema, tiles in ((CONV_KEY, K1_TILES), (FUSED_KEY, K12_TILES)):
+        assert set(itertools.product(schema["TileM"][1], schema["TileN"][1])) == set(tiles)
 
 
 def test_keys_are_encoded_by_index() -> None:

@@ -7,7 +7,6 @@ from typing import Any
 import executor.run
 import numpy as np
 import pytest
-from conftest import KERNELS
 from conv_common import pack_input
 from dispatcher import make_problem, route
 from executor import ExecutorError, GlobalBuffer, load_kernel
@@ -15,6 +14,7 @@ from executor.rounding import round_to
 from executor.types import DataType, MemorySpace, RoundMode, TileType, Unsigned
 from reference import DTYPES
 
+KERNELS = Path(executor.__file__).parents[1]
 K1_STORE = "pl.store(z_matrix, acc, [image_group * tiling.m + first, position], phase=pl.STPhase.Final)"
 K1_TILES = "pl.range(pl.get_block_idx(), tiling.tiles, pl.get_block_num()):"
 CAST = "pl.cast(y_tile, result, mode=pl.RoundMode.CAST_RINT)"

@@ -7,10 +7,9 @@ from typing import Any
 
 import launcher
 import pytest
-from conv_common import CONV_KEY, PACK_KEY, TANH_KEY
+from conv_common import CONV_KEY, FUSED_KEY, PACK_KEY, TANH_KEY
 
-KEYS = {"k0_pack": PACK_KEY, "k1_conv": CONV_KEY, "k2_tanh": TANH_KEY}
-KEYS["k12_fused"] = {name: (bits, values[:2]) for name, (bits, values) in CONV_KEY.items()}
+KEYS = {"k0_pack": PACK_KEY, "k1_conv": CONV_KEY, "k2_tanh": TANH_KEY, "k12_fused": FUSED_KEY}
 INSTANCES = [
     (name, dict(zip(schema, values, strict=True)))
     for name, schema in KEYS.items()

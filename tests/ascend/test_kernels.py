@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
+import conv_common
 import numpy as np
 import pytest
 from conv_common import make_tiling, pack_filter, pack_input
@@ -100,8 +101,6 @@ TILES = [(fusion, tile) for fusion, tiles in (("half", 6), ("true", 4)) for tile
 @pytest.mark.parametrize(("fused", "index"), TILES)
 def test_every_tile_size(fused: str, index: int, run: Run, rng: np.random.Generator, monkeypatch: Any) -> None:
     """Each (TileM, TileN), with full tiles and tails in both directions."""
-    import conv_common
-
     name = "K12_TILES" if fused == "true" else "K1_TILES"
     monkeypatch.setattr(conv_common, name, (getattr(conv_common, name)[index],))
     shapes = (1, 32, 17, 19), (150, 32, 1, 2)
