@@ -36,7 +36,7 @@ class Checker {
     return status;
   }
 
-  const aclTensor* tensor(Operand operand) const { return arguments_.tensors[operand]; }
+  const TensorInfo* tensor(Operand operand) const { return arguments_.tensors[operand]; }
   bool is_flat() const { return tensor(kX)->format == ACL_FORMAT_NCL; }
 
   int32_t check_dtypes() const {
