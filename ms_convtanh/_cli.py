@@ -66,7 +66,7 @@ def reports_errors(command: Callable[..., Result]) -> Callable[..., Result]:
     def wrapper(*args: Any, **kwargs: Any) -> Result:
         try:
             return command(*args, **kwargs)
-        except BrokenPipeError:  # the reader has seen enough; click ends quietly
+        except (BrokenPipeError, click.exceptions.Exit):  # click's: the reader has seen enough, or an exit status
             raise
         except (TypeError, ValueError, RuntimeError, OSError) as error:
             raise click.ClickException(str(error)) from error

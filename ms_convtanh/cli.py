@@ -5,6 +5,7 @@ import click
 from ms_convtanh._cli_config import config
 from ms_convtanh._cli_explain import explain
 from ms_convtanh._cli_info import info
+from ms_convtanh._cli_opp import opp
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -16,3 +17,4 @@ def main() -> None:
 main.add_command(config)
 main.add_command(explain)
 main.add_command(info)
+main.add_command(opp)

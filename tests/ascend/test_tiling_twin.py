@@ -3,7 +3,6 @@
 import itertools
 import json
 import subprocess
-import sys
 from dataclasses import astuple
 from pathlib import Path
 
@@ -11,10 +10,8 @@ import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "kernels/ascend"))
-from conv_common import CONV_KEY, PACK_KEY, TANH_KEY, Problem, make_tiling, size_of, tiling_key, tiling_values
+from conv_common import CONV_KEY, FUSED_KEY, PACK_KEY, TANH_KEY, Problem, make_tiling, size_of, tiling_key, tiling_values
 
-FUSED_KEY = {"TileM": (1, (64, 128)), "TileN": (1, (64, 128))}  # of k12_fused.py
 DTYPES = ("float32", "float16", "bfloat16")  # in the order of kernels/problem.h
 
 
@@ -45,9 +42,7 @@ def problem_of(
 def grid() -> list[Problem]:
     cases = json.loads((ROOT / "tests/data/cases24.json").read_text())["cases"]
     problems = [
-        problem_of(
-            case["dtype"], case["x"], case["filter"], case["strides"][0], case["pads"][0], case["dilations"][0]
-        )
+        problem_of(case["dtype"], case["x"], case["filter"], case["strides"][0], case["pads"][0], case["dilations"][0])
         for case in cases
     ]
     shapes = [
