@@ -15,7 +15,8 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 unexport PYTHONPATH PYTHONHOME
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-PACKAGE_SOURCES := pyproject.toml setup.py CMakeLists.txt $(shell find cmake kernels aclnn/include aclnn/src -type f -not -name '*.py*')
+PACKAGE_SOURCES := pyproject.toml setup.py CMakeLists.txt \
+  $(shell find cmake kernels aclnn -type f -not -path '*/__pycache__/*')
 C_FILES = $(shell git ls-files '*.c' '*.cc' '*.h')
 FUZZ_SECONDS ?= 600
 
@@ -72,7 +73,7 @@ wheel: $(STAMPS)/dist  ## make the source archive and the portable wheel in dist
 	@ls -1 dist/*
 
 clean:  ## remove everything built, keep the virtual environment
-	rm -rf build dist *.egg-info ms_convtanh/lib ms_convtanh/include $(STAMPS)
+	rm -rf build dist *.egg-info ms_convtanh/lib ms_convtanh/include ms_convtanh/share $(STAMPS)
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 distclean: clean  ## remove the virtual environment too

@@ -13,7 +13,7 @@ from setuptools.command.build_ext import build_ext
 
 ROOT = Path(__file__).resolve().parent
 PACKAGE = "ms_convtanh"
-INSTALLED = ("include", "lib")  # folders of the package that the native build makes
+INSTALLED = ("include", "lib", "share")  # folders of the package that the native build makes
 
 
 def find_tool(name: str) -> str:

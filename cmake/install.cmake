@@ -11,3 +11,16 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/ms_convtanh-config-version.cmake DESTI
 
 configure_file(cmake/ms_convtanh.pc.in ms_convtanh.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/ms_convtanh.pc DESTINATION lib/pkgconfig)
+
+# The Ascend operator project, for `ms-convtanh opp`: its own sources and those that it shares with this library.
+set(MSCT_ASCEND_DIR share/ascend)
+install(DIRECTORY aclnn/ascend DESTINATION ${MSCT_ASCEND_DIR}/aclnn)
+install(DIRECTORY aclnn/include/aclnnop DESTINATION ${MSCT_ASCEND_DIR}/aclnn/include)
+install(
+  FILES aclnn/src/arguments.cc aclnn/src/arguments.h aclnn/src/error.h aclnn/src/tensor_info.cc aclnn/src/tensor_info.h
+        aclnn/src/view.cc aclnn/src/view.h
+  DESTINATION ${MSCT_ASCEND_DIR}/aclnn/src
+)
+install(FILES kernels/output_size.h kernels/problem.h DESTINATION ${MSCT_ASCEND_DIR}/kernels)
+file(GLOB MSCT_ASCEND_KERNELS CONFIGURE_DEPENDS kernels/ascend/*.py kernels/ascend/*.cc kernels/ascend/*.h)
+install(FILES ${MSCT_ASCEND_KERNELS} DESTINATION ${MSCT_ASCEND_DIR}/kernels/ascend)

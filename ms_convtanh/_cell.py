@@ -3,8 +3,9 @@
 from typing import Any
 
 import mindspore.common.dtype as mstype
-from mindspore import Tensor, nn
+from mindspore import Tensor, nn, ops
 
+from ms_convtanh import _custom_ascend
 from ms_convtanh._custom import FusedConvTanh
 from ms_convtanh._functional import any_function, is_compiled
 
@@ -42,7 +43,7 @@ class ConvTanh(nn.Conv2d):
         TypeError, ValueError: When made, as nn.Conv2d; when called, as `ms_convtanh.fused_conv_tanh`.
 
     Supported Platforms:
-        ``CPU``
+        ``CPU``; ``Ascend`` 950 with CANN and the operator package that `ms-convtanh opp` makes
     """
 
     def __init__(
@@ -79,8 +80,14 @@ class ConvTanh(nn.Conv2d):
 
     def construct(self, x: Tensor) -> Tensor:
         # Called here, and not through a function, the primitive gets the casts that Cell.to_float asks for.
-        geometry = (4, self.stride, self.padding, self.dilation, self.group, self.pad_mode)
+        pads, pad_mode = self.padding, self.pad_mode
+        if _custom_ascend.is_target():
+            pads = _custom_ascend.explicit_pads(pad_mode, pads, x.shape, self.kernel_size, self.stride, self.dilation)
+            pad_mode = "pad"
+        geometry = (4, self.stride, pads, self.dilation, self.group, pad_mode)
         operator = FusedConvTanh(geometry, self.has_bias, is_compiled(any_function))
         if self.has_bias:
             return operator(x, self.weight, self.bias)
+        if _custom_ascend.is_target():
+            return operator(x, self.weight, ops.zeros((self.out_channels,), x.dtype))
         return operator(x, self.weight)

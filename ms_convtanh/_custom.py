@@ -13,12 +13,11 @@ from mindspore import Parameter, context, ops
 from mindspore.graph.api import _pynative_executor
 from mindspore.train import amp
 
-from ms_convtanh import _library
+from ms_convtanh import _custom_ascend, _library
 from ms_convtanh._library import OPERATOR
 from ms_convtanh._problem import Attributes, Shape, check, check_dtype
 
 _WHITE_LIST = "MS_CUSTOM_AOT_WHITE_LIST"  # MindSpore's: the folder that custom operators may be loaded from
-_NEEDED = {"Ascend": "the CANN operator package of aclnnFusedConvTanh", "GPU": "CUDA kernels"}
 
 # MindSpore mixes up the results of operators that several Python threads start at the same time (nn.Conv2d's as well).
 _starting = threading.Lock()
@@ -67,13 +66,17 @@ def _check_library_path() -> None:
         raise RuntimeError(f"{OPERATOR}: {_WHITE_LIST} must be a folder that holds {_library.PATH}, got {folder!r}")
 
 
-def _check_target() -> None:
+def _check_target(made_for: str) -> None:
+    """A primitive runs where it was made for."""
     target = context.get_context("device_target")
-    if target != "CPU":
-        raise RuntimeError(
-            f"{OPERATOR}: the device target must be CPU, got {target}, which needs {_NEEDED.get(target, 'kernels')} "
-            f"that this package does not have; mindspore.set_device('CPU') runs it on the CPU"
-        )
+    if target != made_for:
+        raise RuntimeError(f"{OPERATOR}: the device target must be {made_for}, got {target}; {_cure(target)}")
+
+
+def _cure(target: str) -> str:
+    if target == "GPU":
+        return "this package has no CUDA kernels; mindspore.set_device('CPU') runs it on the CPU"
+    return "set the device target before the network is made"
 
 
 class _Keeping(type(ops.Custom)):  # type: ignore[misc]
@@ -82,10 +85,10 @@ class _Keeping(type(ops.Custom)):  # type: ignore[misc]
     def __call__(cls, geometry: Geometry, form: bool | str, in_graph: bool) -> Any:
         if in_graph:
             return super().__call__(geometry, form, in_graph)
-        return cls._kept(_plain(geometry), form)
+        return cls._kept(_plain(geometry), form, context.get_context("device_target"))
 
     @lru_cache(maxsize=1024)  # noqa: B019 (the classes live as long as the module)
-    def _kept(cls, geometry: Geometry, form: bool | str) -> Any:
+    def _kept(cls, geometry: Geometry, form: bool | str, target: str) -> Any:
         return super().__call__(geometry, form, in_graph=False)
 
 
@@ -117,9 +120,7 @@ class _Operator(ops.Custom, metaclass=_Keeping):
         bprop: Callable[..., Any],
         in_graph: bool,
     ) -> None:
-        rank, *given, self._pad_mode = geometry
-        self._attributes = Attributes.of(rank, *given)
-        self._operands, self._in_graph = operands, in_graph
+        self._describe(operands, geometry, in_graph, "CPU")
         _check_library_path()
         words = {"pad_mode": self._pad_mode, **words}
         super().__init__(
@@ -130,6 +131,11 @@ class _Operator(ops.Custom, metaclass=_Keeping):
             bprop=bprop,
             reg_info=_registration(form, operands, output, self._attributes, words),
         )
+
+    def _describe(self, operands: Sequence[str], geometry: Geometry, in_graph: bool, target: str) -> None:
+        rank, *given, self._pad_mode = geometry
+        self._attributes = Attributes.of(rank, *given)
+        self._operands, self._in_graph, self._target = operands, in_graph, target
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "_Operator":
         return type(self)(*self._arguments)
@@ -143,9 +149,9 @@ class _Operator(ops.Custom, metaclass=_Keeping):
 
         Raises:
             TypeError, ValueError: As documented for fused_conv_tanh.
-            RuntimeError: The device target is not CPU.
+            RuntimeError: The device target is another one than when this primitive was made.
         """
-        _check_target()
+        _check_target(self._target)
         dtypes, shapes = {}, []
         for name, operand in zip(self._operands, operands, strict=True):
             if not isinstance(operand["dtype"], mstype.TensorType):
@@ -156,7 +162,7 @@ class _Operator(ops.Custom, metaclass=_Keeping):
         if all(size >= 0 for shape in shapes for size in shape):
             self._check_shapes(dtype, *shapes)
         result = super().__infer__(*operands)
-        if self._in_graph:
+        if self._in_graph and self._target == "CPU":
             # From here on the library infers the dtype as well: a MindIR with dynamic shapes needs that when it is
             # loaded. Not earlier: MindSpore would not have called this function.
             self.add_prim_attr("cpp_infer_type", True)
@@ -167,7 +173,7 @@ class _Operator(ops.Custom, metaclass=_Keeping):
 
 
 class FusedConvTanh(_Operator):
-    """The primitive: called with x, filter and, if has_bias, bias.
+    """The primitive: called with x, filter and, if has_bias (on Ascend: always), bias.
 
     Raises:
         TypeError: Attributes that are not ints.
@@ -177,6 +183,11 @@ class FusedConvTanh(_Operator):
     def __init__(self, geometry: Geometry, has_bias: bool, in_graph: bool) -> None:
         self._arguments = geometry, has_bias, in_graph
         geometry = _plain(geometry)
+        if context.get_context("device_target") == "Ascend":
+            self._describe(("x", "conv_filter", "bias"), geometry, in_graph, "Ascend")
+            _custom_ascend.check_ready()
+            ops.Custom.__init__(self, **_custom_ascend.arguments(self._attributes))
+            return
         bprop = _gradients_in_graph(geometry, has_bias) if in_graph else _gradients(geometry)
         operands = ("x", "conv_filter", "bias")[: 3 if has_bias else 2]
         form = "FusedConvTanhBias" if has_bias else "FusedConvTanh"

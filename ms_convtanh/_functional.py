@@ -2,9 +2,10 @@
 
 from typing import Any
 
-from mindspore import Tensor
+from mindspore import Tensor, ops
 from mindspore.ops import constexpr
 
+from ms_convtanh import _custom_ascend
 from ms_convtanh._custom import FusedConvTanh
 from ms_convtanh._library import OPERATOR
 from ms_convtanh._problem import Ints
@@ -60,7 +61,8 @@ def fused_conv_tanh(
         TypeError: Not tensors, or their dtypes differ or are not supported; attributes that are not ints.
         ValueError: Shapes or attributes that do not fit. Where shapes are dynamic, this is a RuntimeError with the same
             message, when the operator runs.
-        RuntimeError: The device target is not CPU, or MindSpore cannot load the library from where it is.
+        RuntimeError: The device target is not CPU or Ascend; MindSpore cannot load the library from where it is; on
+            Ascend, CANN, MindSpore's plug-in or the operator package is missing: the message names what and the cure.
 
     Threads may call it at the same time in PyNative mode. MindSpore itself runs compiled graphs (graph mode,
     @ms.jit) one call at a time only.
@@ -71,4 +73,6 @@ def fused_conv_tanh(
     operator = FusedConvTanh(geometry, has_bias, is_compiled(any_function))
     if has_bias:
         return operator(x, conv_filter, bias)
+    if _custom_ascend.is_target():
+        return operator(x, conv_filter, ops.zeros((conv_filter.shape[0],), x.dtype))
     return operator(x, conv_filter)

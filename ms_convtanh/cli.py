@@ -7,6 +7,7 @@ from ms_convtanh._cli_completion import completion
 from ms_convtanh._cli_config import config
 from ms_convtanh._cli_explain import explain
 from ms_convtanh._cli_info import info
+from ms_convtanh._cli_opp import opp
 from ms_convtanh._cli_profile import profile
 
 
@@ -21,4 +22,5 @@ main.add_command(completion)
 main.add_command(config)
 main.add_command(explain)
 main.add_command(info)
+main.add_command(opp)
 main.add_command(profile)

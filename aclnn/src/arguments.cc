@@ -4,6 +4,7 @@
 
 #include "aclnn/opdev/op_errno.h"
 #include "aclnn/src/error.h"
+#include "kernels/output_size.h"
 
 namespace msct {
 namespace {
@@ -36,7 +37,7 @@ class Checker {
     return status;
   }
 
-  const aclTensor* tensor(Operand operand) const { return arguments_.tensors[operand]; }
+  const TensorInfo* tensor(Operand operand) const { return arguments_.tensors[operand]; }
   bool is_flat() const { return tensor(kX)->format == ACL_FORMAT_NCL; }
 
   int32_t check_dtypes() const {
@@ -200,7 +201,7 @@ class Checker {
     }
     extent += 1;
     const int64_t room = size + pad_before + pad_after - extent;
-    *out = (room >= 0 ? room / stride : -((stride - 1 - room) / stride)) + 1;
+    *out = output_size(size, pad_before, pad_after, kernel, dilation, stride);
     if (room < 0 && !(views_[kX].count == 0 && *out == 0)) {
       return invalid("dilated kernel along %s must fit the padded input of %lld, got %lld", axis,
                      number(size + pad_before + pad_after), number(extent));

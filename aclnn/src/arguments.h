@@ -35,10 +35,10 @@ inline constexpr Operator kFusedConvTanhBackward = {
 
 struct Arguments {
   const Operator& op;
-  const aclTensor* tensors[kOperands];  // null where there is none
-  const aclIntArray* strides;
-  const aclIntArray* pads;
-  const aclIntArray* dilations;
+  const TensorInfo* tensors[kOperands];  // null where there is none
+  const IntList* strides;
+  const IntList* pads;
+  const IntList* dilations;
   int64_t groups;
   int64_t cube_math_type;
 };

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "aclnn/src/arguments.h"
+#include "aclnn/src/tensor.h"
 #include "aclnn/src/handles.h"
 
 namespace msct {

@@ -7,6 +7,7 @@
 #include "aclnn/src/executor.h"
 #include "aclnn/src/launch.h"
 #include "aclnn/src/plan_cache.h"
+#include "aclnn/src/tensor.h"
 #include "kernels/cpu/execute.h"
 #include "kernels/cpu/registry.h"
 #include "kernels/cpu/trace.h"

@@ -9,6 +9,7 @@
 #include "aclnn/src/executor.h"
 #include "aclnn/src/launch.h"
 #include "aclnn/src/plan_cache.h"
+#include "aclnn/src/tensor.h"
 #include "kernels/cpu/execute_backward.h"
 #include "kernels/cpu/trace.h"
 
@@ -19,7 +20,7 @@ constexpr const char* kName = kFusedConvTanhBackward.name;
 constexpr size_t kGradients = 3;
 
 // Drops the gradients that outputMask does not choose; the others must be there.
-int32_t apply_mask(const aclBoolArray& mask, const aclTensor* (&tensors)[kOperands]) {
+int32_t apply_mask(const aclBoolArray& mask, const TensorInfo* (&tensors)[kOperands]) {
   if (mask.values.size() != kGradients) {
     return fail(ACLNN_ERR_PARAM_INVALID, kName, "outputMask must be [gradX, gradFilter, gradBias], got %zu entries",
                 mask.values.size());
@@ -36,7 +37,7 @@ int32_t apply_mask(const aclBoolArray& mask, const aclTensor* (&tensors)[kOperan
   return ACLNN_SUCCESS;
 }
 
-BackwardProblem make_problem(const CheckedArguments& checked, const aclTensor* const (&tensors)[kOperands]) {
+BackwardProblem make_problem(const CheckedArguments& checked, const TensorInfo* const (&tensors)[kOperands]) {
   const View(&views)[kOperands] = checked.views;
   BackwardProblem problem = {};
   problem.forward = checked.problem;

@@ -3,6 +3,7 @@
 #define MS_CONVTANH_ACLNN_SRC_LAUNCH_H_
 
 #include "acl/acl_rt.h"
+#include "aclnn/acl_meta.h"
 #include "aclnn/src/arguments.h"
 
 namespace msct {

@@ -54,7 +54,7 @@ bool operator==(const View& a, const View& b) {
          std::equal(a.strides, a.strides + 4, b.strides) && a.offset == b.offset;
 }
 
-int32_t read_view(const char* function, const char* name, const aclTensor& tensor, View* view) {
+int32_t read_view(const char* function, const char* name, const TensorInfo& tensor, View* view) {
   view->dtype = tensor.dtype;
   view->offset = tensor.offset;
   expand(tensor.shape, 1, view->shape);
@@ -97,7 +97,7 @@ int32_t read_view(const char* function, const char* name, const aclTensor& tenso
   return ACLNN_SUCCESS;
 }
 
-int32_t check_elements_apart(const char* function, const char* name, const aclTensor& tensor, const View& view) {
+int32_t check_elements_apart(const char* function, const char* name, const TensorInfo& tensor, const View& view) {
   if (view.count == 0) return ACLNN_SUCCESS;
   int order[4] = {0, 1, 2, 3};
   std::sort(order, order + 4, [&](int a, int b) { return view.strides[a] < view.strides[b]; });

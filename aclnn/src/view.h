@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "aclnn/src/tensor.h"
+#include "aclnn/src/tensor_info.h"
 
 namespace msct {
 
@@ -28,10 +28,10 @@ bool operator==(const View& a, const View& b);
 
 // The rank must be 1, 3 or 4. Fails with ACLNN_ERR_PARAM_INVALID, naming function and name, if the shape or the strides
 // have negative entries, a size is beyond kMaxElements, or an element lies outside the storage.
-int32_t read_view(const char* function, const char* name, const aclTensor& tensor, View* view);
+int32_t read_view(const char* function, const char* name, const TensorInfo& tensor, View* view);
 
 // Fails if two elements of an output might share a place: each stride must pass all that smaller strides reach.
-int32_t check_elements_apart(const char* function, const char* name, const aclTensor& tensor, const View& view);
+int32_t check_elements_apart(const char* function, const char* name, const TensorInfo& tensor, const View& view);
 
 }  // namespace msct
 

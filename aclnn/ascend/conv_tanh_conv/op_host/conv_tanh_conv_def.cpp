@@ -1,0 +1,20 @@
+// K1: the convolution on the Cube cores, float32 wsT [N, Cout, spatial].
+#include "aclnn/ascend/common/op_definition.h"
+
+namespace ops {
+
+class ConvTanhConv : public OpDef {
+ public:
+  explicit ConvTanhConv(const char* name) : OpDef(name) {
+    const std::vector<ge::DataType> products = {ge::DT_FLOAT16, ge::DT_BF16, ge::DT_FLOAT};
+    const std::vector<ge::DataType> sums = {ge::DT_FLOAT, ge::DT_FLOAT, ge::DT_FLOAT};
+    describe(this->Input("x_packed"), REQUIRED, products);
+    describe(this->Input("filter_packed"), REQUIRED, products);
+    describe(this->Output("wst"), REQUIRED, sums);
+    run_on_ascend950(this, "k1_conv");
+  }
+};
+
+OP_ADD(ConvTanhConv);
+
+}  // namespace ops

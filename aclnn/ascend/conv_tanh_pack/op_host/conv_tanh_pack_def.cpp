@@ -1,0 +1,22 @@
+// K0: x, padded and split by the strides, and filter with the bias, as K1 and K12 read them.
+#include "aclnn/ascend/common/op_definition.h"
+
+namespace ops {
+
+class ConvTanhPack : public OpDef {
+ public:
+  explicit ConvTanhPack(const char* name) : OpDef(name) {
+    const std::vector<ge::DataType> tensors = {ge::DT_FLOAT16, ge::DT_BF16, ge::DT_FLOAT, ge::DT_FLOAT};
+    const std::vector<ge::DataType> products = {ge::DT_FLOAT16, ge::DT_BF16, ge::DT_FLOAT, ge::DT_FLOAT16};
+    describe(this->Input("x"), REQUIRED, tensors);
+    describe(this->Input("filter"), REQUIRED, tensors);
+    describe(this->Input("bias"), OPTIONAL, tensors);
+    describe(this->Output("x_packed"), REQUIRED, products);
+    describe(this->Output("filter_packed"), REQUIRED, products);
+    run_on_ascend950(this, "k0_pack");
+  }
+};
+
+OP_ADD(ConvTanhPack);
+
+}  // namespace ops

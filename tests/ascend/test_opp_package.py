@@ -1,0 +1,149 @@
+"""ms-convtanh opp: what is laid out, and how it is built where CANN is (with stand-ins for CANN's own build)."""
+
+import ast
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from ms_convtanh import _library, _opp
+from ms_convtanh.cli import main
+
+INCLUDE = _library.PATH.parents[1] / "include"
+VENDOR_FILES = [
+    "op_api/include/aclnn_fused_conv_tanh.h",
+    "op_api/include/aclnnop/aclnn_fused_conv_tanh.h",
+    "op_impl/ai_core/tbe/config/ascend950/aic-ascend950-ops-info.json",
+    "op_proto/inc/fused_conv_tanh_proto.h",
+]
+
+BUILD = """#!/bin/bash
+set -e
+echo "$*" > arguments
+test -f experimental/ms_convtanh/aclnn/ascend/CMakeLists.txt
+mkdir -p build_out
+cat > build_out/package.run <<'END'
+for option in "$@"; do case $option in --install-path=*) path=${option#*=} ;; esac; done
+vendor=$path/vendors/ms_convtanh
+mkdir -p "$vendor/op_api/lib" "$vendor/op_impl/ai_core/tbe/kernel/ascend950/k1_conv"
+touch "$vendor/op_api/lib/libcust_opapi.so" "$vendor/op_impl/ai_core/tbe/kernel/ascend950/k1_conv/k1_conv.o"
+END
+"""
+
+
+@pytest.fixture
+def cann(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that looks like CANN, pypto_pro beside it, and an operator repository with a build.sh."""
+    header = tmp_path / "cann/include/aclnn/aclnn_base.h"
+    header.parent.mkdir(parents=True)
+    header.touch()
+    monkeypatch.setenv("ASCEND_HOME_PATH", str(tmp_path / "cann"))
+    (tmp_path / "python/pypto_pro").mkdir(parents=True)
+    (tmp_path / "python/pypto_pro/__init__.py").touch()
+    monkeypatch.syspath_prepend(tmp_path / "python")
+    repository = tmp_path / "repository"
+    repository.mkdir()
+    (repository / "build.sh").write_text(BUILD)
+    return repository
+
+
+@pytest.fixture
+def no_cann(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("ASCEND_HOME_PATH", str(tmp_path / "nowhere"))
+
+
+def test_layout_without_cann(no_cann: None, tmp_path: Path) -> None:
+    result = CliRunner().invoke(main, ["opp", "--output", str(tmp_path / "out"), "--json"])
+    report = json.loads(result.output)
+    assert result.exit_code == 1
+    assert report["files"] == VENDOR_FILES
+    missing = " ".join(report["missing"])
+    for word in ("set_env.sh", "--repository", "libcust_opapi.so", "kernel/ascend950"):
+        assert word in missing
+    text = CliRunner().invoke(main, ["opp", "--output", str(tmp_path / "out")])  # once more, over itself
+    assert text.exit_code == 1
+    assert "missing:" in text.output
+    assert "Error" not in text.output
+
+
+def test_other_operators_stay_in_the_description(tmp_path: Path) -> None:
+    description = tmp_path / "ms_convtanh" / VENDOR_FILES[2]
+    description.parent.mkdir(parents=True)
+    description.write_text('{"Other": {}}')
+    _opp.lay_out(tmp_path)
+    assert set(json.loads(description.read_text())) == {"Other", "FusedConvTanh"}
+
+
+def test_project_is_complete(tmp_path: Path) -> None:
+    """All shared C++ compiles from the project alone (CANN's host declarations: ours); all kernel imports are there."""
+    _, project = _opp.lay_out(tmp_path)
+    acl = tmp_path / "acl"  # only what CANN has under the same names
+    for folder in ("acl", "aclnn"):
+        shutil.copytree(INCLUDE / folder, acl / folder)
+    sources = [*(project / "aclnn/src").glob("*.cc"), *(project / "kernels/ascend").glob("*.cc")]
+    assert len(sources) == 4
+    for source in sources:
+        command = ["g++", "-std=c++17", "-fsyntax-only", "-Wall", "-Werror", f"-I{project}", f"-I{acl}", source]
+        subprocess.run(command, check=True)
+    for operator, kernel in _opp.KERNELS.items():
+        folder = project / "aclnn/ascend" / operator / "op_kernel"
+        here = {path.stem for path in folder.glob("*.py")}
+        assert kernel in here
+        for path in folder.glob("*.py"):
+            imported = {n.module for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.ImportFrom)}
+            local = {name for name in imported if (project / "kernels/ascend" / f"{name}.py").exists()}
+            assert local <= here, path
+        host = folder.parent / "op_host"
+        assert f"enable_pypto_kernel({kernel})" in (host / "CMakeLists.txt").read_text()
+        assert f'"{kernel}"' in (host / f"{operator}_def.cpp").read_text()
+
+
+def test_build_where_cann_is(cann: Path, tmp_path: Path) -> None:
+    result = CliRunner().invoke(main, ["opp", "--output", str(tmp_path / "out"), "--repository", str(cann), "--json"])
+    assert result.exit_code == 0, result.output
+    report = json.loads(result.output)
+    assert report["missing"] == []
+    assert "op_api/lib/libcust_opapi.so" in report["files"]
+    arguments = (cann / "arguments").read_text().split()
+    assert {"--pkg", "--soc=ascend950", "--vendor_name=ms_convtanh"} <= set(arguments)
+    assert all(operator in arguments[-1] for operator in _opp.KERNELS)
+
+
+def test_failed_build_shows_its_output(cann: Path, tmp_path: Path) -> None:
+    (cann / "build.sh").write_text("echo no compiler; exit 3\n")
+    result = CliRunner().invoke(main, ["opp", "--output", str(tmp_path / "out"), "--repository", str(cann)])
+    assert result.exit_code == 1
+    assert "failed with status 3" in result.output
+    assert "no compiler" in result.output
+
+
+def test_no_package_comes_out(cann: Path, tmp_path: Path) -> None:
+    (cann / "build.sh").write_text("true\n")
+    with pytest.raises(RuntimeError, match="expected one package"):
+        _opp.make_package(tmp_path / "out", cann)
+
+
+@pytest.mark.parametrize("compiler", [["gcc", "-std=c99", "-xc"], ["g++", "-std=c++17", "-xc++"]], ids=["c", "c++"])
+@pytest.mark.parametrize("world", ["ours", "cann"])
+def test_public_header_is_one_text(compiler: list[str], world: str, tmp_path: Path) -> None:
+    """The header of the vendor package against our host declarations, and against CANN's where CANN is."""
+    vendor, _ = _opp.lay_out(tmp_path)
+    include = INCLUDE
+    if world == "cann":
+        found = _opp.find_cann()
+        if found is None:
+            pytest.skip("CANN's headers are not here (ASCEND_HOME_PATH)")
+        if compiler[0] == "gcc":
+            pytest.skip("CANN's aclnn_base.h is C++")
+        include = found / "include"
+    program = tmp_path / "program"
+    program.write_text(
+        '#include "aclnnop/aclnn_fused_conv_tanh.h"\n'
+        "aclnnStatus (*phase2)(void *, uint64_t, aclOpExecutor *, aclrtStream) = aclnnFusedConvTanh;\n"
+    )
+    command = [*compiler, "-fsyntax-only", "-Wall", "-Werror", f"-I{vendor}/op_api/include", f"-I{include}", program]
+    subprocess.run(command, check=True, env={**os.environ, "LC_ALL": "C"})
