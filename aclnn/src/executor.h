@@ -7,8 +7,8 @@
 #include <memory>
 
 #include "aclnn/src/arguments.h"
-#include "aclnn/src/tensor.h"
 #include "aclnn/src/handles.h"
+#include "aclnn/src/tensor.h"
 
 namespace msct {
 

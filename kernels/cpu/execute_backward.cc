@@ -69,8 +69,8 @@ class GradFilterRun {
 
   int64_t row_size() const { return layout_.ci_group * layout_.taps; }  // of gradFilter, for one output channel
 
-  // The products of one step's input channels with all output channels of their group, over a chunk of blocks: a block's
-  // x is packed once.
+  // The products of one step's input channels with all output channels of their group, over a chunk of blocks: x of a
+  // block is packed once.
   void sum_chunk(int64_t chunk, int64_t part, int64_t steps, int64_t slot) const {
     const int64_t ci = part % steps * tiling_.ci;
     const int64_t group = part / steps;

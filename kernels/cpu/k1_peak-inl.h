@@ -1,8 +1,8 @@
-// The rate of K1's arithmetic alone, over any Simd; included as k1_conv-inl.h is. kAccumulators independent sums live in
-// registers, as many as a register tile of K1 has, so that the latency of a multiply-add is hidden as it is there.
+// The rate of K1's arithmetic alone, over any Simd; included as k1_conv-inl.h is. kAccumulators independent sums lie
+// in registers, as many as a register tile of K1 has, so that the latency of a multiply-add is hidden as it is there.
 
-// Runs `rounds` times kAccumulators vector multiply-adds and returns their floating-point operations. *sink takes part of
-// the result, so that the compiler cannot drop the work.
+// Runs `rounds` times kAccumulators vector multiply-adds and returns their floating-point operations. *sink takes part
+// of the result, so that the compiler cannot drop the work.
 int64_t multiply_adds(int64_t rounds, float* sink) {
   Simd::Float sums[kAccumulators];
   for (int64_t i = 0; i < kAccumulators; ++i) sums[i] = Simd::set(static_cast<float>(i));

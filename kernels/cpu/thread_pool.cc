@@ -97,7 +97,7 @@ int64_t count_available() {
 }
 
 // Moves the calling worker off the CPU on which a busy caller runs. After some idle milliseconds Linux often wakes a
-// worker on its waker's CPU, though another one is free, and leaves it waiting there for a tick: longer than most calls.
+// worker on its waker's CPU, though another one is free, and leaves it waiting there for a tick: longer than a call.
 void step_aside(int caller_cpu) {
   cpu_set_t allowed, others;
   if (sched_getcpu() != caller_cpu || sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return;

@@ -1,4 +1,4 @@
-// Each thread has a buffer with a lock of its own, which only a reader ever contends for. Buffers outlive their threads.
+// Each thread has a buffer with a lock of its own, which only a reader ever contends for. Buffers outlive threads.
 #include "kernels/cpu/trace.h"
 
 #include <pthread.h>

@@ -1,7 +1,7 @@
 // Calls MindSpore's generated callback as MindSpore does, with this library behind it, and prints y.
 //   callback_driver CALLBACK_LIBRARY CONVTANH_LIBRARY
-// x [1, 2, 4, 5] counts up in steps of 0.01 from -0.2, filter [3, 2, 3, 3] in steps of 0.02 from -0.5, bias is 0.1, 0.2,
-// 0.3; strides [1, 2], pads [1, 0, 1, 1], dilations [1, 1].
+// x [1, 2, 4, 5] counts up in steps of 0.01 from -0.2, filter [3, 2, 3, 3] in steps of 0.02 from -0.5, bias is
+// 0.1, 0.2, 0.3; strides [1, 2], pads [1, 0, 1, 1], dilations [1, 1].
 #include <dlfcn.h>
 
 #include <cstdio>

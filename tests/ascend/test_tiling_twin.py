@@ -8,10 +8,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conv_common import (
+    CONV_KEY,
+    FUSED_KEY,
+    PACK_KEY,
+    TANH_KEY,
+    Problem,
+    make_tiling,
+    size_of,
+    tiling_key,
+    tiling_values,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
-from conv_common import CONV_KEY, FUSED_KEY, PACK_KEY, TANH_KEY, Problem, make_tiling, size_of, tiling_key, tiling_values
-
 DTYPES = ("float32", "float16", "bfloat16")  # in the order of kernels/problem.h
 
 
