@@ -78,22 +78,20 @@ class Run {
     return block;
   }
 
-  // Bias is widened like a row of x.
   void pack_bias() const {
     const TraceMark mark(TracePhase::kPack);
-    float* bias = at<float>(layout_.bias);
-    if (!p_.has_bias) {
-      std::fill(bias, bias + p_.co, 0.0f);
-      return;
-    }
-    K1Filter row = {tensors_.bias, p_.dtype, {0, p_.bias_stride, 0, 0}, 1, p_.co, 1, 1};
-    k1_.pack_filter(row, bias);
+    const void* source = p_.has_bias ? tensors_.bias : nullptr;
+    k1_.pack_bias(source, p_.dtype, p_.bias_stride, p_.co, at<float>(layout_.bias));
+  }
+
+  // Entries of the K step that begins at a channel.
+  int64_t step_entries(int64_t ci) const {
+    return plan_.scheme.blocks(std::min(plan_.tiling.ci, layout_.ci_group - ci)) * layout_.taps;
   }
 
   float* packed_filter(int64_t group, int64_t ci, int64_t co) const {
-    const int64_t k_group = layout_.ci_group * layout_.taps;
-    const int64_t k_step = std::min(plan_.tiling.ci, layout_.ci_group - ci) * layout_.taps;
-    return at<float>(layout_.filter) + (group * k_group + ci * layout_.taps) * layout_.co_group + co * k_step;
+    const int64_t step = group * ceil_div(layout_.ci_group, plan_.tiling.ci) + ci / plan_.tiling.ci;
+    return at<float>(layout_.filter) + step * layout_.filter_step + co * step_entries(ci) * k1_.depth;
   }
 
   void pack_filter(int64_t task) const {
@@ -111,6 +109,7 @@ class Run {
     part.ci = std::min(plan_.tiling.ci, layout_.ci_group - ci);
     part.kh = p_.kh;
     part.kw = p_.kw;
+    part.scheme = plan_.scheme;
     k1_.pack_filter(part, packed_filter(group, ci, co));
   }
 
@@ -138,6 +137,11 @@ class Run {
            block.cols % k1_.lanes == 0;
   }
 
+  // Of a K step of ci_count channels, padding not counted.
+  int64_t operations(const Block& block, int64_t ci_count) const {
+    return 2 * block.co_count * block.rows * block.cols * ci_count * p_.kh * p_.kw;
+  }
+
   void run_k1(const Block& block, int64_t slot) const {
     K1Block part;
     part.m = block.co_count;
@@ -152,7 +156,9 @@ class Run {
       part.c_row_stride = layout_.c_row_stride;
       part.c_m_stride = layout_.c_m_stride;
     }
-    part.bias = at<float>(layout_.bias) + block.group * layout_.co_group + block.co;
+    part.bias = at<float>(layout_.bias) + (block.group * layout_.co_group + block.co) * k1_.bias_width;
+    part.depth = plan_.scheme.depth;
+    part.plane_stride = layout_.plane_stride;
 
     const bool in_place = reads_in_place(block, part.vectors);
     part.k_offset = at<int64_t>(in_place ? layout_.direct_offsets : layout_.packed_offsets);
@@ -179,10 +185,10 @@ class Run {
         k1_.pack_input(input, packed);
         part.b = packed;
       }
-      part.k = ci_count * layout_.taps;
+      part.k = step_entries(ci);
       part.a = packed_filter(block.group, ci, block.co);
       {
-        const TraceMark mark(TracePhase::kK1, 2 * part.m * part.k * block.rows * block.cols);
+        const TraceMark mark(TracePhase::kK1, operations(block, ci_count));
         k1_.run(part);
       }
       part.bias = nullptr;

@@ -5,6 +5,7 @@
 
 #include "kernels/cpu/layout.h"
 #include "kernels/cpu/registry.h"
+#include "kernels/dispatch/cost.h"
 
 namespace msct {
 
@@ -12,28 +13,30 @@ namespace {
 
 // Sizes that keep a block in cache on any CPU of the last ten years (L1 32 KiB, L2 256 KiB). Measured with the
 // benchmark; performance is flat within a factor of two of each.
-constexpr int64_t kStepTerms = 512;          // terms in a K step: a panel of them fits L1 beside the pixels
 constexpr int64_t kBlockChannels = 128;      // output channels in a block: its input is packed once for all of them
 constexpr int64_t kTileElements = 16 << 10;  // output of a block: 64 KiB
 constexpr int64_t kPackedElements = 40 << 10;  // packed input of a block and K step: 160 KiB
 constexpr int64_t kBlocksPerThread = 4;        // enough for an even split when one thread is held up
+constexpr int64_t kMatrixFactor = 4;  // CPUs with a matrix unit have an L2 of at least 1 MiB
 
 // Below this work per thread, waking another thread costs more than it saves.
 constexpr double kOperationsPerThread = 1e6;
 constexpr double kTanhOperations = 30;
 
-Tiling make_tiling(const ConvTanhProblem& p, const K1Kernel& kernel, bool direct, int64_t threads) {
-  const int64_t ci_group = p.ci / p.groups;
+Tiling make_tiling(const Plan& plan) {
+  const ConvTanhProblem& p = plan.problem;
+  const K1Kernel& kernel = plan.k1->kernel;
   const int64_t co_group = p.co / p.groups;
   Tiling tiling;
-  tiling.ci = even_part(ci_group, kStepTerms / (p.kh * p.kw));
+  tiling.ci = step_channels(p, plan.scheme);
   tiling.co = std::min(co_group, round_up(even_part(co_group, kBlockChannels), kernel.panel));
 
   // A block that reads x in place packs only at the end of a row.
-  const int64_t packed_limit = direct ? 4 * kPackedElements : kPackedElements;
+  const int64_t factor = kernel.depth > 1 ? kMatrixFactor : 1;
+  const int64_t packed_limit = factor * (plan.direct ? 4 * kPackedElements : kPackedElements);
   const auto fits = [&](int64_t rows, int64_t cols) {
-    return tiling.co * rows * round_up(cols, kernel.lanes) <= kTileElements &&
-           packed_elements(p, kernel.lanes, rows, cols, tiling.ci) <= packed_limit;
+    return tiling.co * rows * round_up(cols, kernel.lanes) <= factor * kTileElements &&
+           packed_elements(plan, rows, cols, tiling.ci) <= packed_limit;
   };
   // Whole rows if one fits, since a cut row packs its overlap twice. Else the fewest parts that fit, or single vectors.
   tiling.rows = 1;
@@ -52,10 +55,10 @@ Tiling make_tiling(const ConvTanhProblem& p, const K1Kernel& kernel, bool direct
 
   const int64_t fixed_blocks = p.n * p.groups * ceil_div(co_group, tiling.co);
   const auto blocks = [&] { return fixed_blocks * ceil_div(p.ho, tiling.rows) * ceil_div(p.wo, tiling.cols); };
-  if (threads > 1) {
-    while (tiling.rows > 1 && blocks() < threads * kBlocksPerThread) tiling.rows = ceil_div(tiling.rows, 2);
+  if (plan.threads > 1) {
+    while (tiling.rows > 1 && blocks() < plan.threads * kBlocksPerThread) tiling.rows = ceil_div(tiling.rows, 2);
     const int64_t least = kernel.lanes * kernel.group;
-    while (tiling.cols > 2 * least && blocks() < threads * kBlocksPerThread) {
+    while (tiling.cols > 2 * least && blocks() < plan.threads * kBlocksPerThread) {
       tiling.cols = round_up(ceil_div(tiling.cols, 2), kernel.lanes);
     }
   }
@@ -73,7 +76,7 @@ int64_t make_threads(const ConvTanhProblem& p, int64_t limit) {
 // Whether a workspace can be laid out with sizes that fit an int64_t. Estimated from above, in floating point.
 bool is_countable(const Plan& plan) {
   const ConvTanhProblem& p = plan.problem;
-  const double lanes = static_cast<double>(plan.k1->kernel.lanes);
+  const double lanes = static_cast<double>(plan.k1->kernel.lanes * plan.scheme.products);
   const auto product = [](std::initializer_list<int64_t> factors) {
     double result = 1;
     for (int64_t factor : factors) result *= static_cast<double>(factor);
@@ -82,7 +85,7 @@ bool is_countable(const Plan& plan) {
   const double result = product({p.n, p.co, p.ho, p.wo}) * 2 * lanes;
   const double filter = product({p.co, p.ci / p.groups, p.kh, p.kw});
   const double packed = product({plan.threads, p.ci / p.groups, p.kh, p.kw}) * 64 * lanes;
-  return (result + filter + packed) * sizeof(float) < 0x1p60;
+  return (result + filter * lanes + packed) * sizeof(float) < 0x1p60;
 }
 
 // The distance between neighbours if channels, rows and columns are one run of elements; the axis that moves fastest
@@ -118,7 +121,7 @@ void lengthen_rows(ConvTanhProblem* p, const TensorStrides& tensors) {
     return;
   }
   const auto taps_follow = [&](const int64_t* s) { return is_run(s, p->ci, p->hi, p->wi); };
-  if (p->n > 1 && p->kh == p->hi && p->kw == p->wi && all(tensors.x, taps_follow) && all(tensors.filter, taps_follow)) {
+  if (p->n > 0 && p->kh == p->hi && p->kw == p->wi && all(tensors.x, taps_follow) && all(tensors.filter, taps_follow)) {
     for (int64_t* s : tensors.x) images_as_pixels(s, run_step(s, p->hi, p->wi));
     for (int64_t* s : tensors.filter) s[1] = s[2] = s[3] = run_step(s, p->hi, p->wi);
     for (int64_t* s : tensors.y) images_as_pixels(s, s[1]);
@@ -141,7 +144,9 @@ Plan make_plan(const DispatchOptions& options, const ConvTanhProblem& problem) {
 
 void finish_plan(const DispatchOptions& options, Plan* plan) {
   const ConvTanhProblem& p = plan->problem;
-  plan->k1 = best_variant(k1_variants(), options.features);
+  const K1Candidate choice = choose_k1(options, *plan);
+  plan->k1 = choice.k1;
+  plan->scheme = choice.scheme;
   plan->k2 = best_variant(k2_variants(), options.features);
   plan->fusion = options.fusion == Fusion::kHalf ? Fusion::kHalf : Fusion::kTrue;
   plan->threads = make_threads(p, options.threads);
@@ -152,9 +157,9 @@ void finish_plan(const DispatchOptions& options, Plan* plan) {
     plan->workspace_bytes = INT64_MAX;
     return;
   }
-  plan->direct =
-      !plan->gated && p.dtype == DType::kFloat32 && p.kh == 1 && p.kw == 1 && p.stride_w == 1 && p.x_strides[3] == 1;
-  plan->tiling = make_tiling(p, plan->k1->kernel, plan->direct, plan->threads);
+  plan->direct = plan->scheme.halves == 1 && !plan->gated && p.dtype == DType::kFloat32 && p.kh == 1 && p.kw == 1 &&
+                 p.stride_w == 1 && p.x_strides[3] == 1;
+  plan->tiling = make_tiling(*plan);
   plan->workspace_bytes = make_layout(*plan).total;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "kernels/cpu/k1_conv.h"
 #include "kernels/problem.h"
 
 namespace msct {
@@ -22,6 +23,10 @@ struct DispatchOptions {
   uint32_t features;  // allowed features: detected, below the ceiling
   Fusion fusion;
   int64_t threads;    // upper bound, >= 1
+  // A K1 variant that is taken wherever it can compute the problem, null: any; and which of its candidates, from 0 for
+  // the cheapest on, the last one if there are fewer.
+  const char* k1 = nullptr;
+  int64_t k1_candidate = 0;
 };
 
 // How K1's blocks cut the problem. All counts are >= 1 unless the output is empty.
@@ -35,6 +40,7 @@ struct Tiling {
 struct Plan {
   ConvTanhProblem problem;  // as executed: after lengthen_rows
   const K1Variant* k1;
+  K1Scheme scheme;
   const K2Variant* k2;
   Fusion fusion;            // kHalf or kTrue
   Tiling tiling;

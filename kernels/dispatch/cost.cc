@@ -1,0 +1,128 @@
+#include "kernels/dispatch/cost.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "kernels/cpu/layout.h"
+#include "kernels/cpu/registry.h"
+
+namespace msct {
+
+namespace {
+
+// Elements of a packed filter panel, for each output channel, in a K step: a panel fits L1 beside the pixels.
+constexpr int64_t kStepElements = 512;
+
+// Rates of one core. Only their ratios matter for the choice.
+struct Rates {
+  const char* k1;
+  double multiplies;    // K1's multiply-adds per nanosecond, padding of register tiles included
+  double entry;         // ns for a K entry of a matrix tile: two tile loads, beside the multiplications
+  double pack_element;  // ns for a packed element of x
+  double pack_weight;   // ns for a packed element of the filter
+  double c_element;     // ns to load and store an element of c in each K step
+};
+constexpr Rates kRates[] = {
+    // An estimate, from the measured peak of two cores of a Xeon with AMX (5.8 TFLOP/s in bfloat16): half of it.
+    {"amx", 725, 0, 0.25, 0.5, 0.1},
+    // An estimate, from the measured peak of the same cores (410 GFLOP/s in float32): three quarters of it.
+    {"avx512", 77, 0, 0.1, 1.0, 0.1},
+    // Measured on an AMD EPYC (Zen 3, 2.45 GHz).
+    {"avx2", 39, 0, 0.2, 1.0, 0.2},
+    // Estimated from AVX2: half the lanes, and multiplications and additions apart.
+    {"portable", 10, 0, 0.8, 2.0, 0.4},
+};
+
+const Rates& rates_of(const char* k1) {
+  for (const Rates& rates : kRates) {
+    if (std::strcmp(rates.k1, k1) == 0) return rates;
+  }
+  return kRates[0];  // unreachable: the test of this table names every variant
+}
+
+K1Scheme make_scheme(const ConvTanhProblem& p, const K1Kernel& kernel, int64_t products, int64_t fold_h,
+                     int64_t fold_w) {
+  K1Scheme scheme = {kernel.halves, products, fold_h, fold_w, 1};
+  // Entries of equal depth, so that few planes are there for padding alone.
+  const int64_t planes = std::max<int64_t>(1, products * scheme.product_planes(step_channels(p, scheme)));
+  scheme.depth = ceil_div(planes, ceil_div(planes, kernel.depth));
+  return scheme;
+}
+
+// From this many channels on, an entry is full without folded taps.
+constexpr int64_t kFullEntry = 32;
+
+std::vector<K1Scheme> schemes(const Plan& plan, const K1Kernel& kernel) {
+  const ConvTanhProblem& p = plan.problem;
+  if (kernel.halves == 1) return {make_scheme(p, kernel, 1, 1, 1)};
+  // What K1 packs for gradX is a product of float32 values, which bfloat16 does not hold.
+  if (plan.gated) return {};
+  const int64_t products = p.dtype == DType::kBFloat16 ? 1 : p.dtype == DType::kFloat16 ? 3 : 0;
+  if (products == 0) return {};
+  std::vector<K1Scheme> result = {make_scheme(p, kernel, products, 1, 1)};
+  if (p.ci / p.groups < kFullEntry) {
+    if (p.kw > 1) result.push_back(make_scheme(p, kernel, products, 1, p.kw));
+    if (p.kh > 1) result.push_back(make_scheme(p, kernel, products, p.kh, p.kw));
+  }
+  return result;
+}
+
+double cost(const ConvTanhProblem& p, const K1Variant& variant, const K1Scheme& scheme) {
+  const K1Kernel& kernel = variant.kernel;
+  const Rates& rates = rates_of(variant.name);
+  const auto real = [](int64_t n) { return static_cast<double>(n); };
+  const int64_t ci_group = p.ci / p.groups;
+  const int64_t step = step_channels(p, scheme);
+  const double steps = real(std::max<int64_t>(1, ceil_div(ci_group, step)));
+  const double entries = real(ceil_div(ci_group, step) * scheme.blocks(step)) * real(p.kh / scheme.fold_h) *
+                         real(p.kw / scheme.fold_w);
+  const double channels = real(round_up(p.co / p.groups, kernel.height)) * real(p.groups);
+  const double pixels = real(p.ho) * real(round_up(p.wo, kernel.lanes));
+  const double rows_in_entry = real(kernel.depth * kernel.halves);
+  const double multiplies = channels * pixels * entries * rows_in_entry / rates.multiplies;
+  const double c = channels * pixels * steps * rates.c_element;
+  // Packed pixels: at least those of the output, and those of the input that unfolded taps share.
+  const double shared_h = scheme.fold_h == 1 ? real(std::min(p.kh, p.stride_h)) : 1;
+  const double shared_w = scheme.fold_w == 1 ? real(std::min(p.kw, p.stride_w)) : 1;
+  const double planes = real(ceil_div(ci_group, step) * scheme.planes(step)) * real(p.groups);
+  const double packed = planes * shared_h * shared_w * pixels * rates.pack_element;
+  const double weights = channels * entries * real(kernel.depth) * rates.pack_weight;
+  return multiplies + c + packed + weights;
+}
+
+}  // namespace
+
+int64_t step_channels(const ConvTanhProblem& p, const K1Scheme& scheme) {
+  const int64_t ci_group = p.ci / p.groups;
+  const int64_t taps = p.kh * p.kw;
+  const int64_t limit = kStepElements * scheme.halves / scheme.products / taps;
+  const int64_t channels = even_part(ci_group, limit);
+  if (scheme.halves == 1 || channels >= ci_group) return channels;
+  // Whole entries: a multiple of 32 rows of K over all products.
+  return std::min(ci_group, round_up(channels, kFullEntry / std::gcd(kFullEntry, scheme.products)));
+}
+
+std::vector<K1Candidate> k1_candidates(const DispatchOptions& options, const Plan& plan) {
+  std::vector<K1Candidate> candidates;
+  const auto collect = [&](const char* name) {
+    for (const K1Variant& variant : k1_variants()) {
+      if ((variant.features & ~options.features) != 0 || (name && std::strcmp(name, variant.name) != 0)) continue;
+      for (const K1Scheme& scheme : schemes(plan, variant.kernel)) {
+        candidates.push_back({&variant, scheme, cost(plan.problem, variant, scheme)});
+      }
+    }
+  };
+  if (options.k1) collect(options.k1);
+  if (candidates.empty()) collect(nullptr);
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [](const K1Candidate& a, const K1Candidate& b) { return a.nanoseconds < b.nanoseconds; });
+  return candidates;
+}
+
+K1Candidate choose_k1(const DispatchOptions& options, const Plan& plan) {
+  const std::vector<K1Candidate> candidates = k1_candidates(options, plan);
+  return candidates[static_cast<size_t>(std::min<int64_t>(options.k1_candidate, static_cast<int64_t>(candidates.size()) - 1))];
+}
+
+}  // namespace msct
