@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "kernels/cpu/layout.h"
+#include "kernels/cpu/range_check.h"
 #include "kernels/cpu/registry.h"
 #include "kernels/cpu/thread_pool.h"
 #include "kernels/cpu/trace.h"
@@ -247,11 +248,30 @@ class Run {
   char* const base_;
 };
 
+// Images as k1 computes them, and those that are out of its range as precise_k1 does, in runs of either.
+void execute_checked(const Plan& plan, const ConvTanhTensors& tensors, void* workspace) {
+  const ConvTanhProblem& p = plan.problem;
+  const char* out_of_range = find_images_out_of_range(plan, tensors, aligned(workspace) + plan.range_offset);
+  for (int64_t n = 0, end = 0; n < p.n; n = end) {
+    while (end < p.n && out_of_range[end] == out_of_range[n]) ++end;
+    Plan part = out_of_range[n] ? precise_plan(plan) : plan;
+    part.problem.n = end - n;
+    ConvTanhTensors images = tensors;
+    images.x = static_cast<const float*>(tensors.x) + n * p.x_strides[0];
+    images.y = static_cast<float*>(tensors.y) + n * p.y_strides[0];
+    Run(part, images, nullptr, workspace)();
+  }
+}
+
 }  // namespace
 
 void execute(const Plan& plan, const ConvTanhTensors& tensors, void* workspace, const void* gate) {
   if (plan.workspace_bytes == 0) return;
-  Run(plan, tensors, gate, workspace)();
+  if (plan.precise_k1) {
+    execute_checked(plan, tensors, workspace);
+  } else {
+    Run(plan, tensors, gate, workspace)();
+  }
 }
 
 }  // namespace msct

@@ -38,6 +38,8 @@ struct K1Scheme {
   int64_t blocks(int64_t ci) const { return (products * product_planes(ci) + depth - 1) / depth; }
 };
 
+constexpr K1Scheme kVectorScheme = {1, 1, 1, 1, 1};
+
 // A part of the filter, for one K step: m output channels by ci * kh * kw terms.
 // Vector kernels pack panels of `panel` output channels (the last one may be lower, h), each [k][h] in float32.
 // Matrix kernels: see their file.
@@ -95,6 +97,12 @@ struct K1Block {
   const float* bias;  // as packed by pack_bias, added in the first K step; null in later ones, which add to c
 };
 
+// Magnitudes of float32 values, as their bits without the sign. Starts empty.
+struct K1Range {
+  uint32_t below_smallest = UINT32_MAX;  // one less than the smallest that is not zero
+  uint32_t largest = 0;                  // of finite values
+};
+
 struct K1Kernel {
   int64_t lanes;  // pixels in a vector
   int64_t panel;  // output channels in a full register tile
@@ -108,6 +116,8 @@ struct K1Kernel {
   void (*pack_bias)(const void* source, DType dtype, int64_t stride, int64_t n, float* packed);
   void (*pack_input)(const K1Input& input, float* packed);
   void (*run)(const K1Block& block);
+  // Extends a range by n values, `stride` elements apart. Null if float32 values of every range are computed as such.
+  void (*add_to_range)(const float* values, int64_t stride, int64_t n, K1Range* range);
 };
 
 }  // namespace msct

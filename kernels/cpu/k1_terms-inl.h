@@ -3,7 +3,7 @@
 //   x = x1 + x2 (+ x3),  x1 = bfloat16(x),  x2 = bfloat16(x - x1),  x3 = bfloat16(x - x1 - x2)
 //
 // Both subtractions are exact, and so is the sum: 8 + 3 bits hold float16's 11, 8 + 8 + 8 hold float32's 24, unless a
-// term falls below bfloat16's normal range (see k1_range-inl.h) or x1 above it. Of the products of terms, those that
+// term falls below bfloat16's normal range or x1 above it (see range_check.h). Of the products of terms, those that
 // can matter are computed, the small ones first:
 //
 //   float16   x2 w1 + x1 w2 + x1 w1                            left out: x2 w2 < 2^-16 |x w|

@@ -222,6 +222,22 @@ void pack_input(const K1Input& input, float* packed) {
   }
 }
 
+void add_to_range(const float* values, int64_t stride, int64_t n, K1Range* range) {
+  uint32_t below_smallest = range->below_smallest, largest = range->largest;
+  const auto add = [&](float value) {
+    const uint32_t magnitude = bit_cast<uint32_t>(value) & 0x7FFFFFFFu;
+    below_smallest = magnitude - 1 < below_smallest ? magnitude - 1 : below_smallest;
+    const uint32_t finite = magnitude < 0x7F800000u ? magnitude : 0;
+    largest = finite > largest ? finite : largest;
+  };
+  if (stride == 1) {  // known at compile time: the compiler makes vectors of it
+    for (int64_t i = 0; i < n; ++i) add(values[i]);
+  } else {
+    for (int64_t i = 0; i < n; ++i) add(values[i * stride]);
+  }
+  *range = {below_smallest, largest};
+}
+
 // The GEMM.
 
 constexpr int kA = 4;
@@ -332,4 +348,4 @@ void run(const K1Block& block) {
 }
 
 constexpr K1Kernel kK1Tiles = {kTileColumns, kPanel,      2,         kTileRows,  2,  kTileRows,
-                               kTileColumns, pack_filter, pack_bias, pack_input, run};
+                               kTileColumns, pack_filter, pack_bias, pack_input, run, add_to_range};

@@ -50,16 +50,20 @@ K1Scheme make_scheme(const ConvTanhProblem& p, const K1Kernel& kernel, int64_t p
   return scheme;
 }
 
+constexpr int64_t kAllowFp32DownPrecision = 1, kUseHf32 = 3;  // of cubeMathType
+
 // From this many channels on, an entry is full without folded taps.
 constexpr int64_t kFullEntry = 32;
 
 std::vector<K1Scheme> schemes(const Plan& plan, const K1Kernel& kernel) {
   const ConvTanhProblem& p = plan.problem;
-  if (kernel.halves == 1) return {make_scheme(p, kernel, 1, 1, 1)};
+  if (kernel.halves == 1) return {kVectorScheme};
   // What K1 packs for gradX is a product of float32 values, which bfloat16 does not hold.
   if (plan.gated) return {};
-  const int64_t products = p.dtype == DType::kBFloat16 ? 1 : p.dtype == DType::kFloat16 ? 3 : 0;
-  if (products == 0) return {};
+  // float32 values are checked image by image (range_check.h): what a pixel gets would depend on those beside it.
+  if (p.dtype == DType::kFloat32 && plan.images_are_pixels) return {};
+  const bool may_lose = p.cube_math_type == kAllowFp32DownPrecision || p.cube_math_type == kUseHf32;
+  const int64_t products = p.dtype == DType::kBFloat16 ? 1 : p.dtype == DType::kFloat16 || may_lose ? 3 : 6;
   std::vector<K1Scheme> result = {make_scheme(p, kernel, products, 1, 1)};
   if (p.ci / p.groups < kFullEntry) {
     if (p.kw > 1) result.push_back(make_scheme(p, kernel, products, 1, p.kw));
@@ -105,11 +109,13 @@ int64_t step_channels(const ConvTanhProblem& p, const K1Scheme& scheme) {
 
 std::vector<K1Candidate> k1_candidates(const DispatchOptions& options, const Plan& plan) {
   std::vector<K1Candidate> candidates;
+  ConvTanhProblem image = plan.problem;
+  if (plan.images_are_pixels) image.wi = image.wo = 1;
   const auto collect = [&](const char* name) {
     for (const K1Variant& variant : k1_variants()) {
       if ((variant.features & ~options.features) != 0 || (name && std::strcmp(name, variant.name) != 0)) continue;
       for (const K1Scheme& scheme : schemes(plan, variant.kernel)) {
-        candidates.push_back({&variant, scheme, cost(plan.problem, variant, scheme)});
+        candidates.push_back({&variant, scheme, cost(image, variant, scheme)});
       }
     }
   };

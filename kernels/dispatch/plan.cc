@@ -4,6 +4,7 @@
 #include <initializer_list>
 
 #include "kernels/cpu/layout.h"
+#include "kernels/cpu/range_check.h"
 #include "kernels/cpu/registry.h"
 #include "kernels/dispatch/cost.h"
 
@@ -88,6 +89,15 @@ bool is_countable(const Plan& plan) {
   return (result + filter * lanes + packed) * sizeof(float) < 0x1p60;
 }
 
+// Completes a plan that has its K1.
+void place_blocks(Plan* plan) {
+  const ConvTanhProblem& p = plan->problem;
+  plan->direct = plan->scheme.halves == 1 && !plan->gated && p.dtype == DType::kFloat32 && p.kh == 1 && p.kw == 1 &&
+                 p.stride_w == 1 && p.x_strides[3] == 1;
+  plan->tiling = make_tiling(*plan);
+  plan->workspace_bytes = make_layout(*plan).total;
+}
+
 // The distance between neighbours if channels, rows and columns are one run of elements; the axis that moves fastest
 // may have size 1.
 int64_t run_step(const int64_t* strides, int64_t rows, int64_t columns) {
@@ -107,8 +117,8 @@ void images_as_pixels(int64_t* strides, int64_t channel_step) {
 
 }  // namespace
 
-void lengthen_rows(ConvTanhProblem* p, const TensorStrides& tensors) {
-  if (p->pad_top != 0 || p->pad_bottom != 0 || p->pad_left != 0 || p->pad_right != 0) return;
+bool lengthen_rows(ConvTanhProblem* p, const TensorStrides& tensors) {
+  if (p->pad_top != 0 || p->pad_bottom != 0 || p->pad_left != 0 || p->pad_right != 0) return false;
   const auto all = [](const std::vector<int64_t*>& strides, auto condition) {
     return std::all_of(strides.begin(), strides.end(), condition);
   };
@@ -118,25 +128,26 @@ void lengthen_rows(ConvTanhProblem* p, const TensorStrides& tensors) {
     p->wi *= p->hi;
     p->wo *= p->ho;
     p->hi = p->ho = 1;
-    return;
+    return false;
   }
   const auto taps_follow = [&](const int64_t* s) { return is_run(s, p->ci, p->hi, p->wi); };
-  if (p->n > 0 && p->kh == p->hi && p->kw == p->wi && all(tensors.x, taps_follow) && all(tensors.filter, taps_follow)) {
-    for (int64_t* s : tensors.x) images_as_pixels(s, run_step(s, p->hi, p->wi));
-    for (int64_t* s : tensors.filter) s[1] = s[2] = s[3] = run_step(s, p->hi, p->wi);
-    for (int64_t* s : tensors.y) images_as_pixels(s, s[1]);
-    p->ci *= p->hi * p->wi;
-    p->wi = p->wo = p->n;
-    p->n = p->hi = p->ho = p->kh = p->kw = 1;
-    p->stride_h = p->stride_w = p->dilation_h = p->dilation_w = 1;
-  }
+  if (p->n == 0 || p->kh != p->hi || p->kw != p->wi) return false;
+  if (!all(tensors.x, taps_follow) || !all(tensors.filter, taps_follow)) return false;
+  for (int64_t* s : tensors.x) images_as_pixels(s, run_step(s, p->hi, p->wi));
+  for (int64_t* s : tensors.filter) s[1] = s[2] = s[3] = run_step(s, p->hi, p->wi);
+  for (int64_t* s : tensors.y) images_as_pixels(s, s[1]);
+  p->ci *= p->hi * p->wi;
+  p->wi = p->wo = p->n;
+  p->n = p->hi = p->ho = p->kh = p->kw = 1;
+  p->stride_h = p->stride_w = p->dilation_h = p->dilation_w = 1;
+  return true;
 }
 
 Plan make_plan(const DispatchOptions& options, const ConvTanhProblem& problem) {
   Plan plan = {};
   plan.problem = problem;
   ConvTanhProblem& p = plan.problem;
-  lengthen_rows(&p, {{p.x_strides}, {p.filter_strides}, {p.y_strides}});
+  plan.images_are_pixels = lengthen_rows(&p, {{p.x_strides}, {p.filter_strides}, {p.y_strides}}) ? 1 : 0;
   plan.filter_group_stride = problem.co / problem.groups * problem.filter_strides[0];
   finish_plan(options, &plan);
   return plan;
@@ -157,10 +168,23 @@ void finish_plan(const DispatchOptions& options, Plan* plan) {
     plan->workspace_bytes = INT64_MAX;
     return;
   }
-  plan->direct = plan->scheme.halves == 1 && !plan->gated && p.dtype == DType::kFloat32 && p.kh == 1 && p.kw == 1 &&
-                 p.stride_w == 1 && p.x_strides[3] == 1;
-  plan->tiling = make_tiling(*plan);
-  plan->workspace_bytes = make_layout(*plan).total;
+  place_blocks(plan);
+  if (p.dtype == DType::kFloat32 && plan->k1->kernel.add_to_range) {
+    DispatchOptions vector_options = options;
+    vector_options.features &= ~plan->k1->features;
+    plan->precise_k1 = choose_k1(vector_options, *plan).k1;
+    plan->range_offset = std::max(plan->workspace_bytes, precise_plan(*plan).workspace_bytes);
+    plan->workspace_bytes = plan->range_offset + range_check_bytes(p) + kAlignment;
+  }
+}
+
+Plan precise_plan(const Plan& plan) {
+  Plan result = plan;
+  result.k1 = plan.precise_k1;
+  result.scheme = kVectorScheme;
+  result.precise_k1 = nullptr;
+  place_blocks(&result);
+  return result;
 }
 
 }  // namespace msct

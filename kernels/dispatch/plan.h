@@ -44,7 +44,12 @@ struct Plan {
   const K2Variant* k2;
   Fusion fusion;            // kHalf or kTrue
   Tiling tiling;
+  // float32 by bfloat16 terms: k1 computes the images whose values allow it, this vector variant the others. Null: k1
+  // computes all.
+  const K1Variant* precise_k1;
+  int64_t range_offset;     // bytes from the workspace's aligned start to what the check needs
   int64_t direct;           // 1: K1 reads x in place wherever a block allows it, without packing
+  int64_t images_are_pixels;  // 1: the problem's row of pixels was a batch of images
   int64_t filter_group_stride;  // elements between the filters of neighbouring groups
   // Set in the convolutions that the backward operator is made of.
   int64_t linear;           // 1: K2 only rounds
@@ -65,7 +70,10 @@ struct TensorStrides {
 // Rewrites a problem, where its strides allow it, so that one row of pixels becomes as long as it can:
 // a 1x1 convolution has the rows of each image joined into one; where the filter covers all of x, as in the last
 // convolution of LeNet-5, the taps become channels of a 1x1 convolution and the images its pixels.
-void lengthen_rows(ConvTanhProblem* problem, const TensorStrides& strides);
+bool lengthen_rows(ConvTanhProblem* problem, const TensorStrides& strides);
+
+// What computes the images that k1 does not, if there is a precise_k1. Needs no more workspace than the plan.
+Plan precise_plan(const Plan& plan);
 
 // Completes a plan that has its problem, filter_group_stride, linear and gate.
 void finish_plan(const DispatchOptions& options, Plan* plan);
