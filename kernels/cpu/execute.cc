@@ -83,6 +83,9 @@ class Run {
     const TraceMark mark(TracePhase::kPack);
     const void* source = p_.has_bias ? tensors_.bias : nullptr;
     k1_.pack_bias(source, p_.dtype, p_.bias_stride, p_.co, at<float>(layout_.bias));
+    if (is_spread()) {
+      k1_.pack_bias(nullptr, p_.dtype, 0, plan_.tiling.co * plan_.scheme.spread_w, at<float>(layout_.zeros));
+    }
   }
 
   // Entries of the K step that begins at a channel.
@@ -114,6 +117,14 @@ class Run {
     k1_.pack_filter(part, packed_filter(group, ci, co));
   }
 
+  const float* bias(const Block& block) const {
+    return at<float>(layout_.bias) + (block.group * layout_.co_group + block.co) * k1_.bias_width;
+  }
+
+  float* partial(int64_t slot) const {
+    return at<float>(layout_.scratch + slot * layout_.scratch_stride + layout_.scratch_partial);
+  }
+
   // Where the block's output in float32 lies, element (0, 0, 0).
   float* output(const Block& block, int64_t slot) const {
     if (plan_.fusion == Fusion::kTrue) {
@@ -134,7 +145,7 @@ class Run {
 
   // A linear float32 result needs no K2: K1 writes y itself, if whole vectors fit.
   bool writes_in_place(const Block& block) const {
-    return plan_.linear && plan_.fusion == Fusion::kTrue && p_.dtype == DType::kFloat32 && p_.y_strides[3] == 1 &&
+    return plan_.linear && !is_spread() && plan_.fusion == Fusion::kTrue && p_.dtype == DType::kFloat32 && p_.y_strides[3] == 1 &&
            block.cols % k1_.lanes == 0;
   }
 
@@ -143,12 +154,24 @@ class Run {
     return 2 * block.co_count * block.rows * block.cols * ci_count * p_.kh * p_.kw;
   }
 
-  void run_k1(const Block& block, int64_t slot) const {
-    K1Block part;
-    part.m = block.co_count;
+  bool is_spread() const { return plan_.scheme.spread_w > 1; }
+
+  // Without the addresses of a and b.
+  K1Block make_k1_block(const Block& block, int64_t slot) const {
+    K1Block part = {};
+    const int64_t cols = block.cols + layout_.more_columns;
+    part.m = block.co_count * plan_.scheme.spread_w;
     part.rows = layout_.flat ? 1 : block.rows;
-    part.vectors = ceil_div(layout_.flat ? (block.rows - 1) * layout_.pitch + block.cols : block.cols, k1_.lanes);
-    if (writes_in_place(block)) {
+    part.vectors = ceil_div(layout_.flat ? (block.rows - 1) * layout_.pitch + cols : cols, k1_.lanes);
+    part.depth = plan_.scheme.depth;
+    part.plane_stride = layout_.plane_stride;
+    part.bias = bias(block);
+    if (is_spread()) {
+      part.c = partial(slot);
+      part.c_row_stride = layout_.partial_row_stride;
+      part.c_m_stride = layout_.partial_m_stride;
+      part.bias = at<float>(layout_.zeros);
+    } else if (writes_in_place(block)) {
       part.c = reinterpret_cast<float*>(y_of(block));
       part.c_row_stride = p_.y_strides[2];
       part.c_m_stride = p_.y_strides[1];
@@ -157,10 +180,11 @@ class Run {
       part.c_row_stride = layout_.c_row_stride;
       part.c_m_stride = layout_.c_m_stride;
     }
-    part.bias = at<float>(layout_.bias) + (block.group * layout_.co_group + block.co) * k1_.bias_width;
-    part.depth = plan_.scheme.depth;
-    part.plane_stride = layout_.plane_stride;
+    return part;
+  }
 
+  void run_k1(const Block& block, int64_t slot) const {
+    K1Block part = make_k1_block(block, slot);
     const bool in_place = reads_in_place(block, part.vectors);
     part.k_offset = at<int64_t>(in_place ? layout_.direct_offsets : layout_.packed_offsets);
     part.b_row_stride = in_place ? p_.stride_h * p_.x_strides[2] : layout_.pitch;
@@ -195,6 +219,24 @@ class Run {
       part.bias = nullptr;
       ci += plan_.tiling.ci;
     } while (ci < layout_.ci_group);
+    if (is_spread()) add_taps(block, slot);
+  }
+
+  void add_taps(const Block& block, int64_t slot) const {
+    K1Taps taps;
+    taps.m = block.co_count;
+    taps.taps = plan_.scheme.spread_w;
+    taps.step = p_.dilation_w;
+    taps.rows = block.rows;
+    taps.vectors = ceil_div(block.cols, k1_.lanes);
+    taps.partial = partial(slot);
+    taps.partial_row_stride = layout_.partial_row_stride;
+    taps.partial_m_stride = layout_.partial_m_stride;
+    taps.bias = bias(block);
+    taps.c = output(block, slot);
+    taps.c_row_stride = layout_.c_row_stride;
+    taps.c_m_stride = layout_.c_m_stride;
+    k1_.add_taps(taps);
   }
 
   // Element (0, 0, 0) of the block in y.

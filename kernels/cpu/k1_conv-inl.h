@@ -155,4 +155,4 @@ void run(const K1Block& block) {
 }
 
 constexpr K1Kernel kK1Conv = {Simd::kLanes, kPanel,      vectors_for(kPanel), 1,          1,  1,
-                              1,            pack_filter, pack_bias,           pack_input, run, nullptr};
+                              1,            pack_filter, pack_bias,           pack_input, run, nullptr, nullptr};

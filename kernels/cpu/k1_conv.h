@@ -23,14 +23,19 @@ namespace msct {
 //
 // Matrix kernels: an element is two bfloat16 values, neighbours on K: its halves. Rows of K are (channel, folded tap)
 // pairs; two of them make a plane. With few channels, taps are folded into K so that they fill an entry; the others
-// stay address offsets. float16 and float32 are split into bfloat16 terms, x = x1 + x2 (+ x3), and the rows repeat for
+// stay address offsets. With few output channels, and stride 1 along w, the taps of a row become rows of M instead: c
+// then holds a partial sum for each (output channel, tap), and add_taps shifts and adds them. float16 and float32 are split into bfloat16 terms, x = x1 + x2 (+ x3), and the rows repeat for
 // each product of terms that counts (see k1_terms-inl.h). A last half or plane without a row is zeros on both sides.
 struct K1Scheme {
   int64_t halves;          // rows of K in an element: 1 or 2
   int64_t products;        // products of bfloat16 terms for one of x and filter: 1, 3 or 6
   int64_t fold_h, fold_w;  // taps that are rows of K: 1 or all of the axis
+  int64_t spread_w;        // taps that are rows of M: 1 or kw
   int64_t depth;           // planes in an entry
 
+  // Taps that are address offsets.
+  int64_t tap_rows(int64_t kh) const { return kh / fold_h; }
+  int64_t tap_columns(int64_t kw) const { return kw / fold_w / spread_w; }
   int64_t folds() const { return fold_h * fold_w; }
   // For ci channels: planes of each product, of all, and entries at each tap.
   int64_t product_planes(int64_t ci) const { return (ci * folds() + halves - 1) / halves; }
@@ -38,9 +43,9 @@ struct K1Scheme {
   int64_t blocks(int64_t ci) const { return (products * product_planes(ci) + depth - 1) / depth; }
 };
 
-constexpr K1Scheme kVectorScheme = {1, 1, 1, 1, 1};
+constexpr K1Scheme kVectorScheme = {1, 1, 1, 1, 1, 1};
 
-// A part of the filter, for one K step: m output channels by ci * kh * kw terms.
+// A part of the filter, for one K step: m output channels, each with the taps that are rows of M, by ci * kh * kw terms.
 // Vector kernels pack panels of `panel` output channels (the last one may be lower, h), each [k][h] in float32.
 // Matrix kernels: see their file.
 struct K1Filter {
@@ -103,6 +108,18 @@ struct K1Range {
   uint32_t largest = 0;                  // of finite values
 };
 
+// The end of a block whose taps are rows of M: c[m][row][pixel] = bias[m] + sum over taps of
+// partial[m * taps + tap][row][pixel + tap * step], in whole vectors.
+struct K1Taps {
+  int64_t m, taps, step;
+  int64_t rows, vectors;
+  const float* partial;
+  int64_t partial_row_stride, partial_m_stride;
+  const float* bias;  // as packed by pack_bias
+  float* c;
+  int64_t c_row_stride, c_m_stride;
+};
+
 struct K1Kernel {
   int64_t lanes;  // pixels in a vector
   int64_t panel;  // output channels in a full register tile
@@ -116,6 +133,7 @@ struct K1Kernel {
   void (*pack_bias)(const void* source, DType dtype, int64_t stride, int64_t n, float* packed);
   void (*pack_input)(const K1Input& input, float* packed);
   void (*run)(const K1Block& block);
+  void (*add_taps)(const K1Taps& taps);  // null if no scheme of the variant has taps as rows of M
   // Extends a range by n values, `stride` elements apart. Null if float32 values of every range are computed as such.
   void (*add_to_range)(const float* values, int64_t stride, int64_t n, K1Range* range);
 };

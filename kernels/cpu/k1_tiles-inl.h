@@ -15,7 +15,7 @@
 //
 // Packed filter: panels of 32 output channels, each [entry][tile][16 channels][16 elements], so that a tile is 1 KiB in
 // a row. The last tile of channels has fewer rows; nothing behind them is read. Entries are [block of planes][kh][kw].
-// Packed bias: 16 times each value, so that a tile of bias is loaded like any other.
+// Taps that are rows of M make channels of their own: (output channel, tap). Packed bias: 16 times each value, so that a tile of bias is loaded like any other.
 //
 // Order of the loops, and edges: as in k1_conv-inl.h. A pixel is a column of b and c and an output channel a row of a
 // and c: nothing that lies beside the block, NaN or not, reaches its sums. Rows of K that do not exist are zeros in a
@@ -85,9 +85,8 @@ MSCT_INLINE void put_terms(const K1Scheme& scheme, FilterRow* row, int64_t produ
 
 void pack_filter(const K1Filter& filter, float* packed) {
   const K1Scheme& scheme = filter.scheme;
-  const int64_t tap_rows = filter.kh / scheme.fold_h;
-  const int64_t tap_columns = filter.kw / scheme.fold_w;
-  const int64_t taps = tap_rows * tap_columns;
+  const int64_t tap_columns = scheme.tap_columns(filter.kw);
+  const int64_t taps = scheme.tap_rows(filter.kh) * tap_columns;
   const int64_t k = scheme.blocks(filter.ci) * taps;
   const int64_t rows = filter.ci * scheme.folds();
   const int64_t product_rows = 2 * scheme.product_planes(filter.ci);
@@ -96,16 +95,18 @@ void pack_filter(const K1Filter& filter, float* packed) {
   Run run = {scheme.fold_w, filter.strides[3]};
   if (run.join(scheme.fold_h, filter.strides[2])) run.join(filter.ci, filter.strides[1]);
   float chunk[kChunk];
-  for (int64_t m = 0; m < filter.m; ++m) {
+  const int64_t height = filter.m * scheme.spread_w;
+  for (int64_t m = 0; m < height; ++m) {
+    const int64_t m_offset = m / scheme.spread_w * filter.strides[0] + m % scheme.spread_w * filter.strides[3];
     const int64_t panel = m - m % kPanel;
-    const int64_t tiles = filter.m - panel > kTileRows ? 2 : 1;
+    const int64_t tiles = height - panel > kTileRows ? 2 : 1;
     const int64_t tile = m % kPanel / kTileRows;
     float* panel_start = packed + panel * k * kTileColumns;
     for (int64_t tap = 0; tap < taps; ++tap) {
       float* start = panel_start + (tap * tiles + tile) * kTileElements + m % kTileRows * kTileColumns;
       FilterRow row = {reinterpret_cast<uint16_t*>(start), taps * tiles * kTileElements * 2, scheme.depth * 2};
-      const int64_t tap_offset = m * filter.strides[0] + tap / tap_columns * filter.strides[2] * (scheme.fold_h == 1) +
-                                 tap % tap_columns * filter.strides[3] * (scheme.fold_w == 1);
+      const int64_t tap_offset =
+          m_offset + tap / tap_columns * filter.strides[2] + tap % tap_columns * filter.strides[3];
       for (int64_t first = 0; first < rows; first += run.n) {
         const int64_t fold = first % scheme.folds();
         const int64_t offset = tap_offset + first / scheme.folds() * filter.strides[1] +
@@ -334,6 +335,23 @@ void sweep(const K1Block& block, int64_t m_begin, int64_t m_end, int64_t last_ro
   sweep_rest<kHeight, kVectors - 1>(block, first, vectors - first, m_begin, m_end);
 }
 
+void add_taps(const K1Taps& taps) {
+  for (int64_t m = 0; m < taps.m; ++m) {
+    const Simd::Float bias = Simd::load(taps.bias + m * kTileColumns);
+    for (int64_t row = 0; row < taps.rows; ++row) {
+      const float* from = taps.partial + m * taps.taps * taps.partial_m_stride + row * taps.partial_row_stride;
+      float* to = taps.c + m * taps.c_m_stride + row * taps.c_row_stride;
+      for (int64_t i = 0; i < taps.vectors * kTileColumns; i += Simd::kLanes) {
+        Simd::Float sum = bias;
+        for (int64_t tap = 0; tap < taps.taps; ++tap) {
+          sum = Simd::add(sum, Simd::load(from + tap * (taps.partial_m_stride + taps.step) + i));
+        }
+        Simd::store(to + i, sum);
+      }
+    }
+  }
+}
+
 // Tiles are configured and released in each call: other libraries use them on the same threads.
 void run(const K1Block& block) {
   const int64_t rest = block.m % kPanel;
@@ -348,4 +366,4 @@ void run(const K1Block& block) {
 }
 
 constexpr K1Kernel kK1Tiles = {kTileColumns, kPanel,      2,         kTileRows,  2,  kTileRows,
-                               kTileColumns, pack_filter, pack_bias, pack_input, run, add_to_range};
+                               kTileColumns, pack_filter, pack_bias, pack_input, run, add_taps, add_to_range};

@@ -29,6 +29,8 @@ AxisExtent make_axis(int64_t taps, int64_t stride, int64_t dilation, int64_t out
   return {{stride, dilation, INT64_MAX, taps}, outputs};
 }
 
+int64_t more_columns(const Plan& plan) { return (plan.scheme.spread_w - 1) * plan.problem.dilation_w; }
+
 struct PackedBlock {
   AxisExtent h, w;
   int64_t pitch, plane_stride;
@@ -38,8 +40,8 @@ PackedBlock make_packed_block(const Plan& plan, int64_t rows, int64_t cols) {
   const ConvTanhProblem& p = plan.problem;
   const int64_t lanes = plan.k1->kernel.lanes;
   PackedBlock block;
-  block.h = make_axis(p.kh / plan.scheme.fold_h, p.stride_h, p.dilation_h, rows);
-  block.w = make_axis(p.kw / plan.scheme.fold_w, p.stride_w, p.dilation_w, cols);
+  block.h = make_axis(plan.scheme.tap_rows(p.kh), p.stride_h, p.dilation_h, rows);
+  block.w = make_axis(plan.scheme.tap_columns(p.kw), p.stride_w, p.dilation_w, cols + more_columns(plan));
   // Whole vectors reach beyond the last column: into the next row, whose values end up in lanes that nobody reads, and
   // beyond the last row, hence a vector to spare.
   block.pitch = round_up(block.w.elements, lanes);
@@ -62,8 +64,8 @@ Layout make_layout(const Plan& plan) {
   const K1Kernel& kernel = plan.k1->kernel;
   const int64_t lanes = kernel.lanes;
   Layout layout = {};
-  layout.kh = p.kh / plan.scheme.fold_h;
-  layout.kw = p.kw / plan.scheme.fold_w;
+  layout.kh = plan.scheme.tap_rows(p.kh);
+  layout.kw = plan.scheme.tap_columns(p.kw);
   layout.taps = layout.kh * layout.kw;
   layout.ci_group = p.ci / p.groups;
   layout.co_group = p.co / p.groups;
@@ -79,24 +81,35 @@ Layout make_layout(const Plan& plan) {
   layout.plane_stride = block.plane_stride;
 
   const bool half = plan.fusion == Fusion::kHalf;
+  const bool is_spread = plan.scheme.spread_w > 1;
+  layout.more_columns = more_columns(plan);
+  const int64_t columns = tiling.cols + layout.more_columns;
   // Not in wsT, where the end of a block's run would reach into the next block.
-  const int64_t run = (tiling.rows - 1) * block.w.elements + tiling.cols;
-  layout.flat = !half && !plan.direct && ceil_div(run, lanes) < tiling.rows * ceil_div(tiling.cols, lanes);
+  const int64_t run = (tiling.rows - 1) * block.w.elements + columns;
+  layout.flat =
+      (!half || is_spread) && !plan.direct && ceil_div(run, lanes) < tiling.rows * ceil_div(columns, lanes);
   if (layout.flat) layout.pitch = block.w.elements;
-  layout.c_row_stride = layout.flat ? layout.pitch : round_up(half ? p.wo : tiling.cols, lanes);
+  if (is_spread) {
+    layout.partial_row_stride = layout.flat ? layout.pitch : round_up(columns, lanes);
+    layout.partial_m_stride = spread(layout.partial_row_stride * tiling.rows + lanes);
+  }
+  layout.c_row_stride = layout.flat && !is_spread ? layout.pitch : round_up(half ? p.wo : tiling.cols, lanes);
   layout.c_m_stride = spread(layout.c_row_stride * (half ? p.ho : tiling.rows));
 
   Placement parts;
   const int64_t f32 = sizeof(float);
   const int64_t entries = plan.scheme.blocks(tiling.ci) * layout.taps;
-  layout.filter_step = round_up(layout.co_group, kernel.height) * entries * kernel.depth;
+  const int64_t spread_w = plan.scheme.spread_w;
+  layout.filter_step = round_up(layout.co_group * spread_w, kernel.height) * entries * kernel.depth;
   layout.bias = parts.place(p.co * kernel.bias_width * f32);
+  layout.zeros = parts.place(is_spread ? tiling.co * spread_w * kernel.bias_width * f32 : 0);
   layout.filter = parts.place(p.groups * ceil_div(layout.ci_group, tiling.ci) * layout.filter_step * f32);
   layout.packed_offsets = parts.place(entries * static_cast<int64_t>(sizeof(int64_t)));
   layout.direct_offsets = parts.place(entries * static_cast<int64_t>(sizeof(int64_t)));
   layout.wst = parts.place(half ? p.n * p.co * layout.c_m_stride * f32 : 0);
   layout.scratch = parts.end;
-  layout.scratch_tile = align(plan.scheme.planes(tiling.ci) * layout.plane_stride * f32);
+  layout.scratch_partial = align(plan.scheme.planes(tiling.ci) * layout.plane_stride * f32);
+  layout.scratch_tile = layout.scratch_partial + align(tiling.co * spread_w * layout.partial_m_stride * f32);
   layout.scratch_stride = layout.scratch_tile + (half ? 0 : align(tiling.co * layout.c_m_stride * f32));
   layout.total = layout.scratch + plan.threads * layout.scratch_stride + kAlignment;
   return layout;

@@ -51,18 +51,22 @@ struct Layout {
   // the packed input and in the tile. Where that takes fewer vectors than whole vectors for each row: W = 28.
   int64_t flat;
 
+  // Where taps are rows of M: partial sums of one block, [co][tap][rows][vectors], with more columns than the block.
+  int64_t more_columns, partial_row_stride, partial_m_stride;
+
   // Output of one block: [co][rows][vectors]. In half fusion it is a part of wsT, in true fusion a tile of its own.
   int64_t c_row_stride, c_m_stride;
 
   // Workspace, in bytes from its 64-byte aligned start.
   int64_t bias;            // as pack_bias leaves it
+  int64_t zeros;           // the bias of partial sums
   int64_t filter;          // as pack_filter leaves it: [group][K step]
   int64_t filter_step;     // elements from one K step to the next
   int64_t packed_offsets;  // int64 [entries of a K step]: k_offset for packed blocks
   int64_t direct_offsets;  // the same for blocks that read x in place
   int64_t wst;             // half fusion: float32 [n, co, ho, wo], rows and channels rounded up
-  int64_t scratch;         // per thread: packed input, then (true fusion) the output tile
-  int64_t scratch_tile;    // the tile, from a thread's scratch
+  int64_t scratch;         // per thread: packed input, then partial sums, then (true fusion) the output tile
+  int64_t scratch_partial, scratch_tile;  // from a thread's scratch
   int64_t scratch_stride;
   int64_t total;           // with room for alignment
 };

@@ -41,9 +41,12 @@ const Rates& rates_of(const char* k1) {
   return kRates[0];  // unreachable: the test of this table names every variant
 }
 
-K1Scheme make_scheme(const ConvTanhProblem& p, const K1Kernel& kernel, int64_t products, int64_t fold_h,
-                     int64_t fold_w) {
-  K1Scheme scheme = {kernel.halves, products, fold_h, fold_w, 1};
+struct Folding {
+  int64_t fold_h, fold_w, spread_w;
+};
+
+K1Scheme make_scheme(const ConvTanhProblem& p, const K1Kernel& kernel, int64_t products, const Folding& f) {
+  K1Scheme scheme = {kernel.halves, products, f.fold_h, f.fold_w, f.spread_w, 1};
   // Entries of equal depth, so that few planes are there for padding alone.
   const int64_t planes = std::max<int64_t>(1, products * scheme.product_planes(step_channels(p, scheme)));
   scheme.depth = ceil_div(planes, ceil_div(planes, kernel.depth));
@@ -52,8 +55,10 @@ K1Scheme make_scheme(const ConvTanhProblem& p, const K1Kernel& kernel, int64_t p
 
 constexpr int64_t kAllowFp32DownPrecision = 1, kUseHf32 = 3;  // of cubeMathType
 
-// From this many channels on, an entry is full without folded taps.
+// Input channels from which on an entry is full without folded taps, and output channels up to which taps may take the
+// place of missing ones.
 constexpr int64_t kFullEntry = 32;
+constexpr int64_t kFewChannels = 16;
 
 std::vector<K1Scheme> schemes(const Plan& plan, const K1Kernel& kernel) {
   const ConvTanhProblem& p = plan.problem;
@@ -64,11 +69,16 @@ std::vector<K1Scheme> schemes(const Plan& plan, const K1Kernel& kernel) {
   if (p.dtype == DType::kFloat32 && plan.images_are_pixels) return {};
   const bool may_lose = p.cube_math_type == kAllowFp32DownPrecision || p.cube_math_type == kUseHf32;
   const int64_t products = p.dtype == DType::kBFloat16 ? 1 : p.dtype == DType::kFloat16 || may_lose ? 3 : 6;
-  std::vector<K1Scheme> result = {make_scheme(p, kernel, products, 1, 1)};
-  if (p.ci / p.groups < kFullEntry) {
-    if (p.kw > 1) result.push_back(make_scheme(p, kernel, products, 1, p.kw));
-    if (p.kh > 1) result.push_back(make_scheme(p, kernel, products, p.kh, p.kw));
-  }
+
+  std::vector<Folding> foldings = {{1, 1, 1}};
+  const bool may_fold = p.ci / p.groups < kFullEntry;
+  const bool may_spread = p.co / p.groups <= kFewChannels && p.stride_w == 1 && p.kw > 1 && p.kw <= kFewChannels;
+  if (may_fold && p.kw > 1) foldings.push_back({1, p.kw, 1});
+  if (may_fold && p.kh > 1) foldings.push_back({p.kh, p.kw, 1});
+  if (may_spread) foldings.push_back({1, 1, p.kw});
+  if (may_spread && may_fold && p.kh > 1) foldings.push_back({p.kh, 1, p.kw});
+  std::vector<K1Scheme> result;
+  for (const Folding& folding : foldings) result.push_back(make_scheme(p, kernel, products, folding));
   return result;
 }
 
@@ -79,16 +89,18 @@ double cost(const ConvTanhProblem& p, const K1Variant& variant, const K1Scheme& 
   const int64_t ci_group = p.ci / p.groups;
   const int64_t step = step_channels(p, scheme);
   const double steps = real(std::max<int64_t>(1, ceil_div(ci_group, step)));
-  const double entries = real(ceil_div(ci_group, step) * scheme.blocks(step)) * real(p.kh / scheme.fold_h) *
-                         real(p.kw / scheme.fold_w);
-  const double channels = real(round_up(p.co / p.groups, kernel.height)) * real(p.groups);
-  const double pixels = real(p.ho) * real(round_up(p.wo, kernel.lanes));
+  const double entries = real(ceil_div(ci_group, step) * scheme.blocks(step)) * real(scheme.tap_rows(p.kh)) *
+                         real(scheme.tap_columns(p.kw));
+  const double channels = real(round_up(p.co / p.groups * scheme.spread_w, kernel.height)) * real(p.groups);
+  const int64_t columns = p.wo + (scheme.spread_w - 1) * p.dilation_w;
+  const double pixels = real(p.ho) * real(round_up(columns, kernel.lanes));
   const double rows_in_entry = real(kernel.depth * kernel.halves);
   const double multiplies = channels * pixels * entries * rows_in_entry / rates.multiplies;
-  const double c = channels * pixels * steps * rates.c_element;
+  const double partial = scheme.spread_w > 1 ? real(p.co * scheme.spread_w) * pixels : 0;
+  const double c = (channels * pixels * steps + partial) * rates.c_element;
   // Packed pixels: at least those of the output, and those of the input that unfolded taps share.
-  const double shared_h = scheme.fold_h == 1 ? real(std::min(p.kh, p.stride_h)) : 1;
-  const double shared_w = scheme.fold_w == 1 ? real(std::min(p.kw, p.stride_w)) : 1;
+  const double shared_h = real(std::min(scheme.tap_rows(p.kh), p.stride_h));
+  const double shared_w = real(std::min(scheme.tap_columns(p.kw), p.stride_w));
   const double planes = real(ceil_div(ci_group, step) * scheme.planes(step)) * real(p.groups);
   const double packed = planes * shared_h * shared_w * pixels * rates.pack_element;
   const double weights = channels * entries * real(kernel.depth) * rates.pack_weight;
@@ -99,7 +111,7 @@ double cost(const ConvTanhProblem& p, const K1Variant& variant, const K1Scheme& 
 
 int64_t step_channels(const ConvTanhProblem& p, const K1Scheme& scheme) {
   const int64_t ci_group = p.ci / p.groups;
-  const int64_t taps = p.kh * p.kw;
+  const int64_t taps = p.kh * p.kw / scheme.spread_w;
   const int64_t limit = kStepElements * scheme.halves / scheme.products / taps;
   const int64_t channels = even_part(ci_group, limit);
   if (scheme.halves == 1 || channels >= ci_group) return channels;

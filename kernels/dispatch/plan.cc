@@ -36,7 +36,7 @@ Tiling make_tiling(const Plan& plan) {
   const int64_t factor = kernel.depth > 1 ? kMatrixFactor : 1;
   const int64_t packed_limit = factor * (plan.direct ? 4 * kPackedElements : kPackedElements);
   const auto fits = [&](int64_t rows, int64_t cols) {
-    return tiling.co * rows * round_up(cols, kernel.lanes) <= factor * kTileElements &&
+    return tiling.co * plan.scheme.spread_w * rows * round_up(cols, kernel.lanes) <= factor * kTileElements &&
            packed_elements(plan, rows, cols, tiling.ci) <= packed_limit;
   };
   // Whole rows if one fits, since a cut row packs its overlap twice. Else the fewest parts that fit, or single vectors.

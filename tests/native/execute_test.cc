@@ -11,7 +11,7 @@ void check_problem(DispatchOptions options, const ConvTanhProblem& p, Random* ra
   for (Fusion fusion : kFusions) {
     Tensors tensors(p, random, size_of(p.dtype));
     options.fusion = fusion;
-    options.k1_candidate = random->integer(0, 2);
+    options.k1_candidate = random->integer(0, 4);
     run(options, &tensors, random->integer(0, 63));
     tensors.check(describe(p) + (fusion == Fusion::kHalf ? " half" : " true"));
   }

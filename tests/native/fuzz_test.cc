@@ -27,7 +27,7 @@ TEST(fuzz) {
       CHECK(ceiling_mask(variant.name, &mask));
       if (is_tested_elsewhere(variant.features) || (variant.features & ~runnable_features()) != 0) continue;
       std::vector<char> other;
-      const int64_t candidate = random.integer(0, 2);
+      const int64_t candidate = random.integer(0, 4);
       for (Fusion fusion : {Fusion::kHalf, Fusion::kTrue}) {
         Random values(seed);
         Tensors tensors(p, &values, size_of(p.dtype) * random.integer(0, 9));
