@@ -17,7 +17,8 @@
 // a row. The last tile of channels has fewer rows; nothing behind them is read. Entries are [block of planes][kh][kw].
 // Taps that are rows of M make channels of their own: (output channel, tap). Packed bias: 16 times each value, so that a tile of bias is loaded like any other.
 //
-// Order of the loops, and edges: as in k1_conv-inl.h. A pixel is a column of b and c and an output channel a row of a
+// Order of the loops: a panel of a stays in L1 while all pixels stream past it; overlapping taps make b the smaller
+// stream. Edges: a pixel is a column of b and c and an output channel a row of a
 // and c: nothing that lies beside the block, NaN or not, reaches its sums. Rows of K that do not exist are zeros in a
 // and in b.
 //
@@ -289,34 +290,45 @@ MSCT_INLINE void tile(const K1Block& block, const float* a, int64_t m, const flo
   move_c<0, kHeight, kVectors, true>(block, m, c);
 }
 
-// Vectors [first, first + kVectors) of the block, for panels of kHeight tiles that hold channels [m_begin, m_end).
-template <int kHeight, int kVectors>
-void sweep_group(const K1Block& block, int64_t first, int64_t m_begin, int64_t m_end) {
-  const float* b[kVectors];
-  float* c[kVectors];
-  for (int64_t v = 0; v < kVectors; ++v) {
-    const int64_t row = (first + v) / block.vectors;
-    const int64_t column = (first + v) % block.vectors * kTileColumns;
-    b[v] = block.b + row * block.b_row_stride + column;
-    c[v] = block.c + row * block.c_row_stride + column;
+// The next kVectors vectors of a block's pixels.
+struct Cursor {
+  int64_t row = 0, column = 0;
+
+  template <int kVectors>
+  MSCT_INLINE void take(const K1Block& block, const float** b, float** c) {
+    for (int v = 0; v < kVectors; ++v) {
+      b[v] = block.b + row * block.b_row_stride + column * kTileColumns;
+      c[v] = block.c + row * block.c_row_stride + column * kTileColumns;
+      if (++column == block.vectors) {
+        column = 0;
+        ++row;
+      }
+    }
   }
-  for (int64_t m = m_begin; m < m_end; m += kHeight * kTileRows) {
-    tile<kHeight, kVectors>(block, block.a + m * block.k * kTileColumns, m, b, c);
-  }
-}
+};
 
 template <int kHeight, int kVectors>
-void sweep_rest(const K1Block& block, int64_t first, int64_t vectors, int64_t m_begin, int64_t m_end) {
+MSCT_INLINE void next_tile(const K1Block& block, const float* a, int64_t m, Cursor* cursor) {
+  const float* b[kVectors];
+  float* c[kVectors];
+  cursor->take<kVectors>(block, b, c);
+  tile<kHeight, kVectors>(block, a, m, b, c);
+}
+
+// Fewer vectors than a full register tile has.
+template <int kHeight, int kVectors>
+void last_tile(const K1Block& block, const float* a, int64_t m, int64_t vectors, Cursor* cursor) {
   if constexpr (kVectors > 0) {
     if (vectors == kVectors) {
-      sweep_group<kHeight, kVectors>(block, first, m_begin, m_end);
+      next_tile<kHeight, kVectors>(block, a, m, cursor);
     } else {
-      sweep_rest<kHeight, kVectors - 1>(block, first, vectors, m_begin, m_end);
+      last_tile<kHeight, kVectors - 1>(block, a, m, vectors, cursor);
     }
   }
 }
 
-// All pixels, for panels of kHeight tiles; the last tile of each has `last_rows` rows.
+// All pixels, for panels of kHeight tiles that hold channels [m_begin, m_end); the last tile of each has `last_rows`
+// rows.
 template <int kHeight>
 void sweep(const K1Block& block, int64_t m_begin, int64_t m_end, int64_t last_rows) {
   if (m_begin == m_end) return;
@@ -330,9 +342,13 @@ void sweep(const K1Block& block, int64_t m_begin, int64_t m_end, int64_t last_ro
   for (int i = 0; i < 2; ++i) config.set(kB + i, block.depth, kTileColumns);
   Tiles::configure(config);
   const int64_t vectors = block.rows * block.vectors;
-  int64_t first = 0;
-  for (; first + kVectors <= vectors; first += kVectors) sweep_group<kHeight, kVectors>(block, first, m_begin, m_end);
-  sweep_rest<kHeight, kVectors - 1>(block, first, vectors - first, m_begin, m_end);
+  for (int64_t m = m_begin; m < m_end; m += kHeight * kTileRows) {
+    const float* a = block.a + m * block.k * kTileColumns;
+    Cursor cursor;
+    int64_t rest = vectors;
+    for (; rest >= kVectors; rest -= kVectors) next_tile<kHeight, kVectors>(block, a, m, &cursor);
+    last_tile<kHeight, kVectors - 1>(block, a, m, rest, &cursor);
+  }
 }
 
 void add_taps(const K1Taps& taps) {

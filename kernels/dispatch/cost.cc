@@ -11,21 +11,23 @@ namespace msct {
 
 namespace {
 
-// Elements of a packed filter panel, for each output channel, in a K step: a panel fits L1 beside the pixels.
+// Elements of a packed filter panel, for each output channel, in a K step: a panel fits L1 beside the pixels. Panels of
+// matrix kernels are four times as high.
 constexpr int64_t kStepElements = 512;
+constexpr int64_t kMatrixStepElements = 288;
 
 // Rates of one core. Only their ratios matter for the choice.
 struct Rates {
   const char* k1;
   double multiplies;    // K1's multiply-adds per nanosecond, padding of register tiles included
-  double entry;         // ns for a K entry of a matrix tile: two tile loads, beside the multiplications
-  double pack_element;  // ns for a packed element of x
+  double check_element;  // ns for an element of float32 x whose range is checked
+  double pack_element;   // ns for a packed element of x
   double pack_weight;   // ns for a packed element of the filter
   double c_element;     // ns to load and store an element of c in each K step
 };
 constexpr Rates kRates[] = {
     // An estimate, from the measured peak of two cores of a Xeon with AMX (5.8 TFLOP/s in bfloat16): half of it.
-    {"amx", 725, 0, 0.25, 0.5, 0.1},
+    {"amx", 725, 0.25, 0.25, 0.5, 0.1},
     // An estimate, from the measured peak of the same cores (410 GFLOP/s in float32): three quarters of it.
     {"avx512", 77, 0, 0.1, 1.0, 0.1},
     // Measured on an AMD EPYC (Zen 3, 2.45 GHz).
@@ -82,6 +84,9 @@ std::vector<K1Scheme> schemes(const Plan& plan, const K1Kernel& kernel) {
   return result;
 }
 
+// What a row of pixels that are images counts for.
+constexpr int64_t kBatch = 16;
+
 double cost(const ConvTanhProblem& p, const K1Variant& variant, const K1Scheme& scheme) {
   const K1Kernel& kernel = variant.kernel;
   const Rates& rates = rates_of(variant.name);
@@ -104,7 +109,9 @@ double cost(const ConvTanhProblem& p, const K1Variant& variant, const K1Scheme& 
   const double planes = real(ceil_div(ci_group, step) * scheme.planes(step)) * real(p.groups);
   const double packed = planes * shared_h * shared_w * pixels * rates.pack_element;
   const double weights = channels * entries * real(kernel.depth) * rates.pack_weight;
-  return multiplies + c + packed + weights;
+  const double checked =
+      p.dtype == DType::kFloat32 && kernel.add_to_range ? real(p.ci) * real(p.hi) * real(p.wi) * rates.check_element : 0;
+  return multiplies + c + checked + packed + weights;
 }
 
 }  // namespace
@@ -112,9 +119,9 @@ double cost(const ConvTanhProblem& p, const K1Variant& variant, const K1Scheme& 
 int64_t step_channels(const ConvTanhProblem& p, const K1Scheme& scheme) {
   const int64_t ci_group = p.ci / p.groups;
   const int64_t taps = p.kh * p.kw / scheme.spread_w;
-  const int64_t limit = kStepElements * scheme.halves / scheme.products / taps;
-  const int64_t channels = even_part(ci_group, limit);
-  if (scheme.halves == 1 || channels >= ci_group) return channels;
+  if (scheme.halves == 1) return even_part(ci_group, kStepElements / taps);
+  const int64_t channels = even_part(ci_group, kMatrixStepElements * scheme.halves / scheme.products / taps);
+  if (channels >= ci_group) return channels;
   // Whole entries: a multiple of 32 rows of K over all products.
   return std::min(ci_group, round_up(channels, kFullEntry / std::gcd(kFullEntry, scheme.products)));
 }
@@ -122,7 +129,7 @@ int64_t step_channels(const ConvTanhProblem& p, const K1Scheme& scheme) {
 std::vector<K1Candidate> k1_candidates(const DispatchOptions& options, const Plan& plan) {
   std::vector<K1Candidate> candidates;
   ConvTanhProblem image = plan.problem;
-  if (plan.images_are_pixels) image.wi = image.wo = 1;
+  if (plan.images_are_pixels) image.wi = image.wo = kBatch;
   const auto collect = [&](const char* name) {
     for (const K1Variant& variant : k1_variants()) {
       if ((variant.features & ~options.features) != 0 || (name && std::strcmp(name, variant.name) != 0)) continue;
