@@ -1,5 +1,9 @@
 // What matrix tiles may get wrong where vectors do not: sums of bfloat16 terms, padding of K, the range of float32,
 // denormals, and other users of the tiles. Whole problems on variant amx, against float64 and plain chains of float32.
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <utility>
 
 #include "kernels/cpu/range_check.h"
@@ -310,6 +314,30 @@ TEST(other_users_of_tiles_do_not_matter) {
       ci = co = 64;
     }
   }
+}
+
+// Linux refuses tiles to a process whose signal stack could not hold them. Detection happens once: in a new process.
+TEST(without_the_systems_permission_there_is_no_amx) {
+  constexpr char kChild[] = "MS_CONVTANH_TEST_CHILD";
+  if (std::getenv(kChild)) {
+    static char stack[8192];
+    const stack_t small = {stack, 0, sizeof(stack)};
+    CHECK_EQ(sigaltstack(&small, nullptr), 0);
+    CHECK_EQ(detected_features(), static_cast<uint32_t>(kFeatureAvx2 | kFeatureAvx512));
+    const ConvTanhProblem p = make_problem(DType::kBFloat16, 1, 64, 32, 32, 64, 3, 1, 1, 1, 1);
+    CHECK_EQ(std::string(make_plan({detected_features(), Fusion::kAuto, 1}, p).k1->name), "avx512");
+    return;
+  }
+  require_options("amx");
+  const pid_t child = fork();
+  if (child == 0) {
+    setenv(kChild, "1", 1);
+    execl("/proc/self/exe", "amx_test", "without_the_systems_permission_there_is_no_amx", static_cast<char*>(nullptr));
+    _exit(99);
+  }
+  int status = -1;
+  CHECK_EQ(waitpid(child, &status, 0), child);
+  CHECK_EQ(status, 0);
 }
 
 #endif

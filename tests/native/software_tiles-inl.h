@@ -65,17 +65,21 @@ struct Tiles {
       refuse("the shapes of a product differ");
     }
     const int64_t depth = config.rows[kB], columns = config.row_bytes[kC] / 4;
-    float b[2][kTileRows][kTileColumns];
-    for (int64_t k = 0; k < depth; ++k) {
-      for (int64_t n = 0; n < columns; ++n) split(tiles.data[kB][k][n], &b[0][k][n], &b[1][k][n]);
-    }
+    const Halves a(tiles.data[kA], config.rows[kA], depth), b(tiles.data[kB], depth, columns);
+    // No product, sum or rest of a sum can leave the normal range then, and products are exact.
+    const bool tame = a.smallest * b.smallest >= 0x1p-110f && a.largest * b.largest <= 0x1p120f;
     for (int64_t m = 0; m < config.rows[kC]; ++m) {
       float sums[2][kTileColumns] = {};
       for (int64_t k = 0; k < depth; ++k) {
-        float a[2];
-        split(tiles.data[kA][m][k], &a[0], &a[1]);
         for (int half = 0; half < 2; ++half) {
-          for (int64_t n = 0; n < columns; ++n) sums[half][n] = multiply_add(a[half], b[half][k][n], sums[half][n]);
+          const float factor = a.values[half][m][k];
+          if (tame) {
+            for (int64_t n = 0; n < kTileColumns; ++n) sums[half][n] += factor * b.values[half][k][n];
+          } else {
+            for (int64_t n = 0; n < columns; ++n) {
+              sums[half][n] = multiply_add(factor, b.values[half][k][n], sums[half][n]);
+            }
+          }
         }
       }
       for (int64_t n = 0; n < columns; ++n) {
@@ -91,8 +95,25 @@ struct Tiles {
     if (software_tiles.config.rows[tile] == 0) refuse("the tile has no rows");
     return software_tiles;
   }
-  static void split(uint32_t pair, float* low, float* high) {
-    *low = flushed(bit_cast<float>(pair << 16));
-    *high = flushed(bit_cast<float>(pair & 0xFFFF0000u));
-  }
+
+  // A tile's bfloat16 values, even and odd rows of K apart, and the range of their magnitudes.
+  struct Halves {
+    float values[2][kTileRows][kTileColumns] = {};
+    float smallest = 1, largest = 1;
+
+    Halves(const uint32_t (&pairs)[kTileRows][kTileColumns], int64_t rows, int64_t columns) {
+      for (int64_t row = 0; row < rows; ++row) {
+        for (int64_t column = 0; column < columns; ++column) {
+          const uint32_t pair = pairs[row][column];
+          values[0][row][column] = flushed(bit_cast<float>(pair << 16));
+          values[1][row][column] = flushed(bit_cast<float>(pair & 0xFFFF0000u));
+          for (int half = 0; half < 2; ++half) {
+            const float magnitude = std::fabs(values[half][row][column]);
+            if (magnitude != 0 && magnitude < smallest) smallest = magnitude;
+            if (magnitude > largest) largest = magnitude;
+          }
+        }
+      }
+    }
+  };
 };
