@@ -7,6 +7,7 @@
 #include "kernels/cpu/range_check.h"
 #include "kernels/cpu/registry.h"
 #include "kernels/dispatch/cost.h"
+#include "kernels/dispatch/features.h"
 
 namespace msct {
 
@@ -23,6 +24,7 @@ constexpr int64_t kMatrixFactor = 4;  // CPUs with a matrix unit have an L2 of a
 // Below this work per thread, waking another thread costs more than it saves.
 constexpr double kOperationsPerThread = 1e6;
 constexpr double kTanhOperations = 30;
+constexpr double kMatrixSpeed = 10;  // of a matrix unit's products, in those of vectors
 
 Tiling make_tiling(const Plan& plan) {
   const ConvTanhProblem& p = plan.problem;
@@ -66,9 +68,11 @@ Tiling make_tiling(const Plan& plan) {
   return tiling;
 }
 
-int64_t make_threads(const ConvTanhProblem& p, int64_t limit) {
+int64_t make_threads(const Plan& plan, int64_t limit) {
+  const ConvTanhProblem& p = plan.problem;
   const double outputs = static_cast<double>(p.n) * static_cast<double>(p.co) * static_cast<double>(p.ho * p.wo);
-  const double per_output = 2.0 * static_cast<double>(p.ci / p.groups) * static_cast<double>(p.kh * p.kw);
+  double per_output = 2.0 * static_cast<double>(p.ci / p.groups) * static_cast<double>(p.kh * p.kw);
+  if (plan.scheme.halves > 1) per_output *= static_cast<double>(plan.scheme.products) / kMatrixSpeed;
   const double threads = outputs * (per_output + kTanhOperations) / kOperationsPerThread;
   if (threads >= static_cast<double>(limit)) return limit;
   return std::max<int64_t>(1, static_cast<int64_t>(threads));
@@ -117,7 +121,7 @@ void images_as_pixels(int64_t* strides, int64_t channel_step) {
 
 }  // namespace
 
-bool lengthen_rows(ConvTanhProblem* p, const TensorStrides& tensors) {
+bool lengthen_rows(ConvTanhProblem* p, const TensorStrides& tensors, int64_t least_images) {
   if (p->pad_top != 0 || p->pad_bottom != 0 || p->pad_left != 0 || p->pad_right != 0) return false;
   const auto all = [](const std::vector<int64_t*>& strides, auto condition) {
     return std::all_of(strides.begin(), strides.end(), condition);
@@ -131,7 +135,7 @@ bool lengthen_rows(ConvTanhProblem* p, const TensorStrides& tensors) {
     return false;
   }
   const auto taps_follow = [&](const int64_t* s) { return is_run(s, p->ci, p->hi, p->wi); };
-  if (p->n == 0 || p->kh != p->hi || p->kw != p->wi) return false;
+  if (p->n < least_images || p->kh != p->hi || p->kw != p->wi) return false;
   if (!all(tensors.x, taps_follow) || !all(tensors.filter, taps_follow)) return false;
   for (int64_t* s : tensors.x) images_as_pixels(s, run_step(s, p->hi, p->wi));
   for (int64_t* s : tensors.filter) s[1] = s[2] = s[3] = run_step(s, p->hi, p->wi);
@@ -147,7 +151,9 @@ Plan make_plan(const DispatchOptions& options, const ConvTanhProblem& problem) {
   Plan plan = {};
   plan.problem = problem;
   ConvTanhProblem& p = plan.problem;
-  plan.images_are_pixels = lengthen_rows(&p, {{p.x_strides}, {p.filter_strides}, {p.y_strides}}) ? 1 : 0;
+  // The order in which tiles add rows of K differs between the two forms: it has to be the same for one image as for many.
+  const int64_t least_images = (options.features & kFeatureAmxBf16) != 0 ? 1 : 2;
+  plan.images_are_pixels = lengthen_rows(&p, {{p.x_strides}, {p.filter_strides}, {p.y_strides}}, least_images) ? 1 : 0;
   plan.filter_group_stride = problem.co / problem.groups * problem.filter_strides[0];
   finish_plan(options, &plan);
   return plan;
@@ -160,7 +166,7 @@ void finish_plan(const DispatchOptions& options, Plan* plan) {
   plan->scheme = choice.scheme;
   plan->k2 = best_variant(k2_variants(), options.features);
   plan->fusion = options.fusion == Fusion::kHalf ? Fusion::kHalf : Fusion::kTrue;
-  plan->threads = make_threads(p, options.threads);
+  plan->threads = make_threads(*plan, options.threads);
   plan->tiling = {1, 1, 1, 1};
   plan->workspace_bytes = 0;
   if (p.n == 0 || p.co == 0 || p.ho == 0 || p.wo == 0) return;
