@@ -145,8 +145,8 @@ class Run {
 
   // A linear float32 result needs no K2: K1 writes y itself, if whole vectors fit.
   bool writes_in_place(const Block& block) const {
-    return plan_.linear && !is_spread() && plan_.fusion == Fusion::kTrue && p_.dtype == DType::kFloat32 && p_.y_strides[3] == 1 &&
-           block.cols % k1_.lanes == 0;
+    return plan_.linear && !is_spread() && plan_.fusion == Fusion::kTrue && p_.dtype == DType::kFloat32 &&
+           p_.y_strides[3] == 1 && block.cols % k1_.lanes == 0;
   }
 
   // Of a K step of ci_count channels, padding not counted.

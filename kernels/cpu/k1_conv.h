@@ -24,8 +24,9 @@ namespace msct {
 // Matrix kernels: an element is two bfloat16 values, neighbours on K: its halves. Rows of K are (channel, folded tap)
 // pairs; two of them make a plane. With few channels, taps are folded into K so that they fill an entry; the others
 // stay address offsets. With few output channels, and stride 1 along w, the taps of a row become rows of M instead: c
-// then holds a partial sum for each (output channel, tap), and add_taps shifts and adds them. float16 and float32 are split into bfloat16 terms, x = x1 + x2 (+ x3), and the rows repeat for
-// each product of terms that counts (see k1_terms-inl.h). A last half or plane without a row is zeros on both sides.
+// then holds a partial sum for each (output channel, tap), and add_taps shifts and adds them. float16 and float32 are
+// split into bfloat16 terms, x = x1 + x2 (+ x3), and the rows repeat for each product of terms that counts (see
+// k1_terms-inl.h). A last half or plane without a row is zeros on both sides.
 struct K1Scheme {
   int64_t halves;          // rows of K in an element: 1 or 2
   int64_t products;        // products of bfloat16 terms for one of x and filter: 1, 3 or 6
@@ -45,7 +46,7 @@ struct K1Scheme {
 
 constexpr K1Scheme kVectorScheme = {1, 1, 1, 1, 1, 1};
 
-// A part of the filter, for one K step: m output channels, each with the taps that are rows of M, by ci * kh * kw terms.
+// A part of the filter, for one K step: m output channels by ci * kh * kw terms.
 // Vector kernels pack panels of `panel` output channels (the last one may be lower, h), each [k][h] in float32.
 // Matrix kernels: see their file.
 struct K1Filter {

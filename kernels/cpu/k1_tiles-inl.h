@@ -15,7 +15,8 @@
 //
 // Packed filter: panels of 32 output channels, each [entry][tile][16 channels][16 elements], so that a tile is 1 KiB in
 // a row. The last tile of channels has fewer rows; nothing behind them is read. Entries are [block of planes][kh][kw].
-// Taps that are rows of M make channels of their own: (output channel, tap). Packed bias: 16 times each value, so that a tile of bias is loaded like any other.
+// Taps that are rows of M make channels of their own: (output channel, tap). Packed bias: 16 times each value, so that
+// a tile of bias is loaded like any other.
 //
 // Order of the loops: a panel of a stays in L1 while all pixels stream past it; overlapping taps make b the smaller
 // stream. Edges: a pixel is a column of b and c and an output channel a row of a
@@ -47,9 +48,9 @@ void pack_bias(const void* source, DType dtype, int64_t stride, int64_t n, float
 
 // One output channel at one tap in a packed filter: K's halves, in their places.
 struct FilterRow {
-  uint16_t* first;       // of the first entry
+  uint16_t* first;  // of the first entry
   int64_t entry_stride;  // between blocks of planes, in halves
-  int64_t depth;         // of an entry, in halves
+  int64_t depth;  // of an entry, in halves
 
   // values[0..n) as rows `begin`... of K.
   MSCT_INLINE void put(int64_t begin, const float* values, int64_t n) {
@@ -381,5 +382,5 @@ void run(const K1Block& block) {
   Tiles::release();
 }
 
-constexpr K1Kernel kK1Tiles = {kTileColumns, kPanel,      2,         kTileRows,  2,  kTileRows,
-                               kTileColumns, pack_filter, pack_bias, pack_input, run, add_taps, add_to_range};
+constexpr K1Kernel kK1Tiles = {kTileColumns, kPanel,    2,          kTileRows, 2,        kTileRows,   kTileColumns,
+                               pack_filter,  pack_bias, pack_input, run,       add_taps, add_to_range};

@@ -86,8 +86,7 @@ Layout make_layout(const Plan& plan) {
   const int64_t columns = tiling.cols + layout.more_columns;
   // Not in wsT, where the end of a block's run would reach into the next block.
   const int64_t run = (tiling.rows - 1) * block.w.elements + columns;
-  layout.flat =
-      (!half || is_spread) && !plan.direct && ceil_div(run, lanes) < tiling.rows * ceil_div(columns, lanes);
+  layout.flat = (!half || is_spread) && !plan.direct && ceil_div(run, lanes) < tiling.rows * ceil_div(columns, lanes);
   if (layout.flat) layout.pitch = block.w.elements;
   if (is_spread) {
     layout.partial_row_stride = layout.flat ? layout.pitch : round_up(columns, lanes);

@@ -23,11 +23,13 @@ struct Exponents {
   static int64_t exponent(uint32_t magnitude) { return static_cast<int64_t>(magnitude >> 23) - 127; }
 };
 
-bool is_in_range(const Exponents& x, const Exponents& filter, int64_t terms) {
-  int64_t log_terms = 0;
-  while (terms >> log_terms > 1) ++log_terms;
-  return x.smallest >= -102 && filter.smallest >= -102 && x.smallest + filter.smallest >= -70 && x.largest <= 126 &&
-         filter.largest <= 126 && x.largest + filter.largest + log_terms + 1 <= 124;
+bool is_in_range(const Exponents& v) { return v.smallest >= -102 && v.largest <= 126; }
+
+bool are_in_range(const Exponents& x, const Exponents& filter, int64_t terms) {
+  int64_t log_terms = 0;  // rounded up
+  while (int64_t{1} << log_terms < terms) ++log_terms;
+  return is_in_range(x) && is_in_range(filter) && x.smallest + filter.smallest >= -70 &&
+         x.largest + filter.largest + log_terms < 124;
 }
 
 // [rows, columns] with their strides, in as few runs as they allow.
@@ -66,6 +68,9 @@ const char* find_images_out_of_range(const Plan& plan, const ConvTanhTensors& te
     all.largest = std::max(all.largest, ranges[co].largest);
   }
   const Exponents filter(all);
+  K1Range bias;
+  if (p.has_bias) k1.add_to_range(static_cast<const float*>(tensors.bias), p.bias_stride, p.co, &bias);
+  const bool bias_is_in_range = is_in_range(Exponents(bias));
 
   // A flag for each channel, then for each image.
   char* channels = reinterpret_cast<char*>(ranges + p.co);
@@ -74,7 +79,8 @@ const char* find_images_out_of_range(const Plan& plan, const ConvTanhTensors& te
     const int64_t offset = task / p.ci * p.x_strides[0] + task % p.ci * p.x_strides[1];
     K1Range range;
     add_plane(k1, static_cast<const float*>(tensors.x) + offset, p.hi, p.wi, p.x_strides + 2, &range);
-    channels[task] = is_in_range(Exponents(range), filter, ci_group * p.kh * p.kw) ? 0 : 1;
+    const bool is_fine = bias_is_in_range && are_in_range(Exponents(range), filter, ci_group * p.kh * p.kw);
+    channels[task] = is_fine ? 0 : 1;
   });
   for (int64_t n = 0; n < p.n; ++n) {
     const char* first = channels + n * p.ci;

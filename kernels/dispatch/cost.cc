@@ -20,11 +20,11 @@ constexpr int64_t kMatrixStepElements = 288;
 // Rates of one core. Only their ratios matter for the choice.
 struct Rates {
   const char* k1;
-  double multiplies;    // K1's multiply-adds per nanosecond, padding of register tiles included
+  double multiplies;  // K1's multiply-adds per nanosecond, padding of register tiles included
   double check_element;  // ns for an element of float32 x whose range is checked
-  double pack_element;   // ns for a packed element of x
-  double pack_weight;   // ns for a packed element of the filter
-  double c_element;     // ns to load and store an element of c in each K step
+  double pack_element;  // ns for a packed element of x
+  double pack_weight;  // ns for a packed element of the filter
+  double c_element;  // ns to load and store an element of c in each K step
 };
 constexpr Rates kRates[] = {
     // An estimate, from the measured peak of two cores of a Xeon with AMX (5.8 TFLOP/s in bfloat16): half of it.
@@ -110,8 +110,9 @@ double cost(const ConvTanhProblem& p, const K1Variant& variant, const K1Scheme& 
   const double planes = real(ceil_div(ci_group, step) * scheme.planes(step)) * real(p.groups);
   const double packed = planes * shared_h * shared_w * pixels * rates.pack_element;
   const double weights = channels * entries * real(kernel.depth) * rates.pack_weight;
-  const double checked =
-      p.dtype == DType::kFloat32 && kernel.add_to_range ? real(p.ci) * real(p.hi) * real(p.wi) * rates.check_element : 0;
+  const double checked = p.dtype == DType::kFloat32 && kernel.add_to_range
+                             ? real(p.ci) * real(p.hi) * real(p.wi) * rates.check_element
+                             : 0;
   return multiplies + c + checked + packed + weights;
 }
 
@@ -148,7 +149,8 @@ std::vector<K1Candidate> k1_candidates(const DispatchOptions& options, const Pla
 
 K1Candidate choose_k1(const DispatchOptions& options, const Plan& plan) {
   const std::vector<K1Candidate> candidates = k1_candidates(options, plan);
-  return candidates[static_cast<size_t>(std::min<int64_t>(options.k1_candidate, static_cast<int64_t>(candidates.size()) - 1))];
+  return candidates[static_cast<size_t>(
+      std::min<int64_t>(options.k1_candidate, static_cast<int64_t>(candidates.size()) - 1))];
 }
 
 }  // namespace msct

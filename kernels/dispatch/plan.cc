@@ -151,7 +151,7 @@ Plan make_plan(const DispatchOptions& options, const ConvTanhProblem& problem) {
   Plan plan = {};
   plan.problem = problem;
   ConvTanhProblem& p = plan.problem;
-  // The order in which tiles add rows of K differs between the two forms: it has to be the same for one image as for many.
+  // Tiles add rows of K in another order in either form: it has to be the same for one image as for many.
   const int64_t least_images = (options.features & kFeatureAmxBf16) != 0 ? 1 : 2;
   plan.images_are_pixels = lengthen_rows(&p, {{p.x_strides}, {p.filter_strides}, {p.y_strides}}, least_images) ? 1 : 0;
   plan.filter_group_stride = problem.co / problem.groups * problem.filter_strides[0];
@@ -178,6 +178,8 @@ void finish_plan(const DispatchOptions& options, Plan* plan) {
   if (p.dtype == DType::kFloat32 && plan->k1->kernel.add_to_range) {
     DispatchOptions vector_options = options;
     vector_options.features &= ~plan->k1->features;
+    vector_options.k1 = nullptr;
+    vector_options.k1_candidate = 0;
     plan->precise_k1 = choose_k1(vector_options, *plan).k1;
     plan->range_offset = std::max(plan->workspace_bytes, precise_plan(*plan).workspace_bytes);
     plan->workspace_bytes = plan->range_offset + range_check_bytes(p) + kAlignment;

@@ -23,10 +23,8 @@ struct DispatchOptions {
   uint32_t features;  // allowed features: detected, below the ceiling
   Fusion fusion;
   int64_t threads;    // upper bound, >= 1
-  // A K1 variant that is taken wherever it can compute the problem, null: any; and which of its candidates, from 0 for
-  // the cheapest on, the last one if there are fewer.
-  const char* k1 = nullptr;
-  int64_t k1_candidate = 0;
+  const char* k1 = nullptr;  // the K1 variant to take wherever it can compute the problem; null: any
+  int64_t k1_candidate = 0;  // which of the candidates, 0 being the cheapest; the last one if there are fewer
 };
 
 // How K1's blocks cut the problem. All counts are >= 1 unless the output is empty.
@@ -44,9 +42,7 @@ struct Plan {
   const K2Variant* k2;
   Fusion fusion;            // kHalf or kTrue
   Tiling tiling;
-  // float32 by bfloat16 terms: k1 computes the images whose values allow it, this vector variant the others. Null: k1
-  // computes all.
-  const K1Variant* precise_k1;
+  const K1Variant* precise_k1;  // what computes the images whose values k1 loses accuracy with; null: there are none
   int64_t range_offset;     // bytes from the workspace's aligned start to what the check needs
   int64_t direct;           // 1: K1 reads x in place wherever a block allows it, without packing
   int64_t images_are_pixels;  // 1: the problem's row of pixels was a batch of images
@@ -69,8 +65,8 @@ struct TensorStrides {
 
 // Rewrites a problem, where its strides allow it, so that one row of pixels becomes as long as it can:
 // a 1x1 convolution has the rows of each image joined into one; where the filter covers all of x, as in the last
-// convolution of LeNet-5, the taps become channels of a 1x1 convolution and the images its pixels, if there
-// are `least_images` of them; then it returns true.
+// convolution of LeNet-5, the taps become channels of a 1x1 convolution and the images its pixels, if there are `least_images` of
+// them; then it returns true.
 bool lengthen_rows(ConvTanhProblem* problem, const TensorStrides& strides, int64_t least_images = 2);
 
 // What computes the images that k1 does not, if there is a precise_k1. Needs no more workspace than the plan.

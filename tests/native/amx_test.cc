@@ -138,7 +138,8 @@ TEST(float32_is_as_accurate_as_a_chain) {
 TEST(float32_is_accurate_up_to_the_edges_of_its_range) {
   require_options("amx");
   Random random(22);
-  for (const auto& [x_exponent, filter_exponent] : {std::pair(-35, -35), {-102, 32}, {32, -102}, {126, -13}, {-3, 115}}) {
+  for (const auto& [x_exponent, filter_exponent] :
+       {std::pair(-35, -35), {-102, 32}, {32, -102}, {126, -13}, {-3, 115}}) {
     Gemm g(64, 16, 32);
     const auto fill_normal = [&](std::vector<float>* values, int exponent) {
       for (float& v : *values) v = std::ldexp(random.real(1, 2), exponent) * (random.integer(0, 1) ? 1.0f : -1.0f);
@@ -157,24 +158,29 @@ TEST(float32_is_accurate_up_to_the_edges_of_its_range) {
 
 TEST(range_check_finds_every_fault) {
   require_options("amx");
-  const auto is_out = [](float x, float filter) {
+  const auto is_out = [](float x, float filter, float bias = 0) {
     Gemm g(5, 3, 7);
     std::fill(g.x.begin(), g.x.end(), 1.0f);
     std::fill(g.filter.begin(), g.filter.end(), 1.0f);
     g.x[20] = x;
     g.filter[11] = filter;
-    const Plan plan = make_plan(require_options("amx"), g.problem());
+    ConvTanhProblem p = g.problem();
+    p.has_bias = 1;
+    const float biases[3] = {1, bias, 1};
+    const Plan plan = make_plan(require_options("amx"), p);
     std::vector<int64_t> memory(static_cast<size_t>(range_check_bytes(plan.problem) / 8 + 1));
-    return *find_images_out_of_range(plan, {g.x.data(), g.filter.data(), nullptr, nullptr}, memory.data()) != 0;
+    return *find_images_out_of_range(plan, {g.x.data(), g.filter.data(), biases, nullptr}, memory.data()) != 0;
   };
   for (float harmless : {0.0f, -0.0f, INFINITY, -INFINITY, NAN, 1.0f, 0x1p-70f, -0x1p-69f, 0x1p100f}) {
     CHECK(!is_out(harmless, 1));
     CHECK(!is_out(1, harmless));
+    CHECK(!is_out(1, 1, harmless));
   }
   for (float fault : {0x1p-71f, 0x1p-149f, -0x1p-140f, 0x1p-103f, 0x1.fffffep127f, -0x1p127f}) {
     CHECK(is_out(fault, 1));
     CHECK(is_out(1, fault));
   }
+  for (float fault : {0x1p-149f, -0x1p-103f, 0x1p127f}) CHECK(is_out(1, 1, fault));
   CHECK(is_out(0x1p-36f, 0x1p-35f));
   CHECK(is_out(0x1p70f, 0x1p70f));
 }

@@ -137,18 +137,16 @@ TEST(tiles_are_taken_where_they_pay) {
     bool bfloat16, float16, float32;
   };
   const Case cases[] = {
-      {4, 64, 28, 128, 1, 1, 0, 1, true, true, false},
-      {1, 64, 256, 32, 3, 1, 1, 1, true, true, true},
-      {2, 64, 56, 128, 3, 2, 1, 1, true, true, true},
-      {1, 256, 32, 256, 3, 1, 1, 1, true, true, true},
+      {4, 64, 28, 128, 1, 1, 0, 1, true, true, false},   {1, 64, 256, 32, 3, 1, 1, 1, true, true, true},
+      {2, 64, 56, 128, 3, 2, 1, 1, true, true, true},    {1, 256, 32, 256, 3, 1, 1, 1, true, true, true},
       {1, 64, 56, 64, 3, 1, 1, 64, false, false, false},  // depthwise
       {1, 1, 8, 1, 3, 1, 1, 1, false, false, false},
   };
   for (const Case& c : cases) {
-    for (const auto& [dtype, takes_tiles] : {std::pair(DType::kBFloat16, c.bfloat16), std::pair(DType::kFloat16, c.float16),
-                                          std::pair(DType::kFloat32, c.float32)}) {
-      const ConvTanhProblem p =
-          make_problem(dtype, c.n, c.ci, c.size, c.size, c.co, c.k, c.stride, c.pad, 1, c.groups);
+    for (const auto& [dtype, takes_tiles] :
+         {std::pair(DType::kBFloat16, c.bfloat16), std::pair(DType::kFloat16, c.float16),
+          std::pair(DType::kFloat32, c.float32)}) {
+      const ConvTanhProblem p = make_problem(dtype, c.n, c.ci, c.size, c.size, c.co, c.k, c.stride, c.pad, 1, c.groups);
       const Plan plan = plan_for(kAmxMachine, p);
       if ((std::string(plan.k1->name) == "amx") != takes_tiles) {
         fail(__FILE__, __LINE__, describe(p) + ": " + plan.k1->name);

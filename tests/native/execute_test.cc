@@ -42,8 +42,7 @@ void geometries(const char* isa) {
       for (int64_t stride : {1, 2, 3, 8}) {
         for (int64_t dilation : {1, 2, 3, 8}) {
           for (int64_t groups : {1, 2, 6}) {
-            check_problem(options,
-                          make_problem(dtype, 2, 6, 19, 29, 12, k, stride, k / 2 * dilation, dilation, groups),
+            check_problem(options, make_problem(dtype, 2, 6, 19, 29, 12, k, stride, k / 2 * dilation, dilation, groups),
                           &random);
           }
         }

@@ -21,8 +21,8 @@ void check_gemm(const K1Kernel& kernel, int64_t m, int64_t k, int64_t rows, int6
   const std::vector<float> before(c.data(), c.data() + c.size());
 
   kernel.pack_filter({filter.data(), DType::kFloat32, {k, 1, 1, 1}, m, k, 1, 1, kVectorScheme}, packed.data());
-  kernel.run({m, k, packed.data(), b.data(), k_offset.data(), 1, 0, rows, vectors, b_row_stride, c_row_stride, c_m_stride,
-              c.data(), first ? bias.data() : nullptr});
+  kernel.run({m, k, packed.data(), b.data(), k_offset.data(), 1, 0, rows, vectors, b_row_stride, c_row_stride,
+              c_m_stride, c.data(), first ? bias.data() : nullptr});
 
   std::vector<bool> written(before.size(), false);
   for (int64_t i = 0; i < m; ++i) {

@@ -50,7 +50,7 @@ TEST(software_tiles_round_as_the_processor_does) {
   CHECK_EQ(product_of({1, 2, 3, 4}, {5, 6, 7, 8}, 0.5f), 70.5f);
   // Even and odd rows apart: 2^24 + 1 would be lost if 1 were added to it alone, twice.
   CHECK_EQ(product_of({0x1p12f, 1, 0, 1}, {0x1p12f, 1, 0, 1}, 0), 0x1p24f + 2);
-  CHECK_EQ(product_of({0x1p12f, 1, 1, 0}, {0x1p12f, 0, 1, 0}, 0), 0x1p24f);   // a tie, to even
+  CHECK_EQ(product_of({0x1p12f, 1, 1, 0}, {0x1p12f, 0, 1, 0}, 0), 0x1p24f);  // a tie, to even
   CHECK_EQ(product_of({0x1p12f, 0, 3, 0}, {0x1p12f, 0, 1, 0}, 0), 0x1p24f + 4);  // a tie, to even
   // From zero, and only then to c.
   CHECK_EQ(product_of({1, 0, 1, 0}, {1, 0, 1, 0}, 0x1p24f), 0x1p24f + 2);
@@ -257,9 +257,9 @@ void check_gemm(int64_t m, int64_t depth, int64_t k, int64_t rows, int64_t vecto
   std::vector<int64_t> k_offset;
   for (int64_t i = 0; i < k; ++i) k_offset.push_back(i * depth * plane_stride + random->integer(0, 40));
   const std::vector<float> before(c.data(), c.data() + c.size());
-  const K1Block block = {m,         k,            packed.data(), b.data(),     k_offset.data(), depth,    plane_stride,
-                         rows,      vectors,      b_row_stride,  c_row_stride, c_m_stride,      c.data(),
-                         first ? bias.data() : nullptr};
+  const K1Block block = {
+      m,    k,       packed.data(), b.data(),     k_offset.data(), depth,    plane_stride,
+      rows, vectors, b_row_stride,  c_row_stride, c_m_stride,      c.data(), first ? bias.data() : nullptr};
   kK1Tiles.run(block);
 
   std::vector<bool> written(before.size(), false);
