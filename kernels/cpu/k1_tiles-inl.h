@@ -19,9 +19,10 @@
 // a tile of bias is loaded like any other.
 //
 // Order of the loops: a panel of a stays in L1 while all pixels stream past it; overlapping taps make b the smaller
-// stream. Edges: a pixel is a column of b and c and an output channel a row of a
-// and c: nothing that lies beside the block, NaN or not, reaches its sums. Rows of K that do not exist are zeros in a
-// and in b.
+// stream.
+//
+// Edges: a pixel is a column of b and c, and an output channel a row of a and c. Nothing that lies beside the block, NaN
+// or not, reaches its sums. Rows of K that do not exist are zeros in a and in b.
 //
 // Rounding: products are exact; each tile adds its odd and its even rows of K in order, from zero, then both to c; all
 // to nearest even, denormal inputs and results taken as zero.
@@ -150,17 +151,41 @@ struct PlaneRow {
     columns = columns_inside(part, phase);
   }
 
+  bool is_inside(int64_t down) const { return exists && top + down >= 0 && top + down < part.hi; }
+
   // Writes whole vectors.
   template <typename Element>
   MSCT_INLINE void load_row(int64_t down, float* to, Simd::Float (*load)(const Element*)) const {
-    const int64_t row = top + down;
-    if (!exists || row < 0 || row >= part.hi) {
-      fill_zeros(to, 0, part.pitch);
+    if (is_inside(down)) {
+      pack_row(part, ci, top + down, columns, to, load);
     } else {
-      pack_row(part, ci, row, columns, to, load);
+      fill_zeros(to, 0, part.pitch);
     }
   }
+
+  // The element at columns.begin.
+  template <typename Element>
+  const Element* first(int64_t down) const {
+    return static_cast<const Element*>(part.source) + ci * part.strides[0] + (top + down) * part.strides[1] +
+           columns.first * part.strides[2];
+  }
 };
+
+// Most rows of bfloat16: two neighbours that lie in memory as they do in the plane. Returns false for others.
+MSCT_INLINE bool pair_rows(const PlaneRow& a, const PlaneRow& b, int64_t down, float* to) {
+  const Columns& columns = a.columns;
+  const int64_t n = columns.end - columns.begin;
+  const bool same_columns = columns.begin == b.columns.begin && columns.end == b.columns.end;
+  if (!same_columns || a.part.w.stride * a.part.strides[2] != 1 || n < Simd::kLanes) return false;
+  if (a.part.gate || !a.is_inside(down) || !b.is_inside(down)) return false;
+  const uint16_t* low = a.first<uint16_t>(down);
+  const uint16_t* high = b.first<uint16_t>(down);
+  fill_zeros(to, 0, columns.begin);
+  fill_zeros(to, columns.end - columns.end % Simd::kLanes, a.part.pitch);
+  fill_vectors(to + columns.begin, n,
+               [&](int64_t i) { return Simd::pair_high_halves(Simd::load_bf16(low + i), Simd::load_bf16(high + i)); });
+  return true;
+}
 
 // Pairs of values as elements of a plane; of one plane for each product, `product_stride` elements apart.
 MSCT_INLINE void store_pairs(const K1Scheme& scheme, const float* low, const float* high, int64_t n,
@@ -200,6 +225,7 @@ MSCT_INLINE void pack_elements(const K1Input& input, float* packed, Simd::Float 
               b.move_to(q, c, n);
             }
             const int64_t down = input.h.first(p) + r * input.h.stride;
+            if (input.dtype == DType::kBFloat16 && pair_rows(a, b, down, to + c)) continue;
             a.load_row(down, low, load);
             b.load_row(down, high, load);
             store_pairs(scheme, low, high, n, product_stride, to + c);

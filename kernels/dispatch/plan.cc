@@ -19,7 +19,9 @@ constexpr int64_t kBlockChannels = 128;      // output channels in a block: its 
 constexpr int64_t kTileElements = 16 << 10;  // output of a block: 64 KiB
 constexpr int64_t kPackedElements = 40 << 10;  // packed input of a block and K step: 160 KiB
 constexpr int64_t kBlocksPerThread = 4;        // enough for an even split when one thread is held up
-constexpr int64_t kMatrixFactor = 4;  // CPUs with a matrix unit have an L2 of at least 1 MiB
+// CPUs with a matrix unit have an L2 of at least 1 MiB, and packing takes more of their time.
+constexpr int64_t kMatrixFactor = 4;
+constexpr int64_t kMatrixBlockChannels = 256;
 
 // Below this work per thread, waking another thread costs more than it saves.
 constexpr double kOperationsPerThread = 1e6;
@@ -32,7 +34,8 @@ Tiling make_tiling(const Plan& plan) {
   const int64_t co_group = p.co / p.groups;
   Tiling tiling;
   tiling.ci = step_channels(p, plan.scheme);
-  tiling.co = std::min(co_group, round_up(even_part(co_group, kBlockChannels), kernel.panel));
+  const int64_t block_channels = kernel.depth > 1 ? kMatrixBlockChannels : kBlockChannels;
+  tiling.co = std::min(co_group, round_up(even_part(co_group, block_channels), kernel.panel));
 
   // A block that reads x in place packs only at the end of a row.
   const int64_t factor = kernel.depth > 1 ? kMatrixFactor : 1;
