@@ -91,10 +91,10 @@ def reports_errors(command: Callable[..., Result]) -> Callable[..., Result]:
 
 def show(record: Any, as_json: bool) -> None:
     """Prints a dataclass as aligned lines or as JSON."""
-    values = dataclasses.asdict(record)
     if as_json:
-        click.echo(json.dumps(values, indent=2))
+        click.echo(json.dumps(dataclasses.asdict(record), indent=2))
         return
+    values = {field.name: getattr(record, field.name) for field in dataclasses.fields(record)}
     width = max(map(len, values))
     for name, value in values.items():
         click.echo(f"{name:<{width}}  {as_text(value)}")
@@ -104,7 +104,7 @@ def as_text(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, tuple):
-        value = ", ".join(value)
+        value = ", ".join(map(str, value))
     return "none" if value in (None, "") else str(value)
 
 

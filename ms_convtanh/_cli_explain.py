@@ -15,7 +15,8 @@ from ms_convtanh._cli import json_option, problem_options, reports_errors, show
 def explain(as_json: bool, **problem: Any) -> None:
     """Show the plan of a problem.
 
-    That is kernel variants, fusion, tiling, threads and workspace; nothing is computed.
+    That is kernel variants, fusion, tiling, threads, workspace, and the candidates for the convolution with their
+    estimated cost; nothing is computed.
 
     \b
     ms-convtanh explain --x 1,64,256,256 --filter 32,64,3,3 --pads 1

@@ -36,6 +36,18 @@ class Info(ctypes.Structure):
     )
 
 
+class Candidate(ctypes.Structure):
+    """msctCandidate of ms_convtanh.h."""
+
+    _fields_ = (
+        ("k1", ctypes.c_char_p),
+        ("products", ctypes.c_int64),
+        ("folded_taps", ctypes.c_int64),
+        ("spread_taps", ctypes.c_int64),
+        ("microseconds", ctypes.c_double),
+    )
+
+
 class Plan(ctypes.Structure):
     """msctPlan of ms_convtanh.h."""
 
@@ -50,6 +62,8 @@ class Plan(ctypes.Structure):
         ("tile_ci", ctypes.c_int64),
         ("threads", ctypes.c_int64),
         ("workspace_bytes", ctypes.c_uint64),
+        ("candidate_count", ctypes.c_int64),
+        ("candidates", Candidate * 8),
     )
 
 

@@ -30,7 +30,7 @@ def options(*, max_isa: str | None = None, fusion: str | None = None, num_thread
     """Changes options inside a with block. They hold for the whole process, all of its threads and MindSpore.
 
     Args:
-        max_isa: Ceiling of the kernels' instruction sets: portable, avx2 or avx512.
+        max_isa: Ceiling of the kernels' instruction sets: portable, avx2, avx512 or amx.
         fusion: auto, half (tanh after the whole convolution) or true (on each block in cache).
         num_threads: Most threads to use, 1 or more; never above the affinity mask and the cgroup quota.
         None leaves an option as it is. Without a call, MS_CONVTANH_MAX_ISA, MS_CONVTANH_FUSION and

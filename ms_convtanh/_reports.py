@@ -33,6 +33,31 @@ class Features:
 
 
 @dataclass(frozen=True)
+class Candidate:
+    """A way to compute a convolution, and what it is estimated to take."""
+
+    k1: str  # convolution variant
+    products: int  # of bfloat16 terms for each product of x and filter, in amx; 1 elsewhere
+    folded_taps: int  # that fill the reduction of a tile where input channels are few, 1 if none do
+    spread_taps: int  # that fill the rows of a tile where output channels are few, 1 if none do
+    microseconds: float  # estimate, for one image on one thread, without tanh
+
+    def __str__(self) -> str:
+        details = [
+            f"{number} {what}"
+            for number, what in (
+                (self.products, "products"),
+                (self.folded_taps, "folded taps"),
+                (self.spread_taps, "spread taps"),
+            )
+            if number > 1
+        ]
+        how = f" ({', '.join(details)})" if details else ""
+        digits = 0 if self.microseconds >= 100 else 2
+        return f"{self.k1}{how} {self.microseconds:.{digits}f} us"
+
+
+@dataclass(frozen=True)
 class Plan:
     """How a problem would run."""
 
@@ -46,6 +71,7 @@ class Plan:
     tile_ci: int  # input channels in a step of the reduction
     threads: int
     workspace_bytes: int
+    candidates: tuple[Candidate, ...]  # for the convolution, cheapest first; the first one is what the plan takes
 
 
 def _installed_version(name: str) -> str | None:
@@ -135,4 +161,8 @@ def explain(
         tile_ci=plan.tile_ci,
         threads=plan.threads,
         workspace_bytes=plan.workspace_bytes,
+        candidates=tuple(
+            Candidate(c.k1.decode(), c.products, c.folded_taps, c.spread_taps, c.microseconds)
+            for c in plan.candidates[: plan.candidate_count]
+        ),
     )

@@ -14,9 +14,18 @@ from ms_convtanh import _library
 from ms_convtanh._library import BACKWARD_OPERATOR, OPERATOR
 from ms_convtanh._options import options
 from ms_convtanh._problem import Attributes, Ints, View, backward_operands, check, check_dtype, operands
-from ms_convtanh._reports import Features, Plan, explain, features
+from ms_convtanh._reports import Candidate, Features, Plan, explain, features
 
-__all__ = ["Features", "Plan", "explain", "features", "fused_conv_tanh", "fused_conv_tanh_backward", "options"]
+__all__ = [
+    "Candidate",
+    "Features",
+    "Plan",
+    "explain",
+    "features",
+    "fused_conv_tanh",
+    "fused_conv_tanh_backward",
+    "options",
+]
 
 _MAX_KEPT_WORKSPACE = 256 * 2**20
 

@@ -8,7 +8,7 @@ import pytest
 
 import ms_convtanh
 
-CEILINGS = ("portable", "avx2", "avx512")
+CEILINGS = ("portable", "avx2", "avx512", "amx")
 
 
 @pytest.fixture

@@ -6,11 +6,13 @@
 #include "aclnn/src/error.h"
 #include "aclnn/src/executor.h"
 #include "aclnn/src/launch.h"
+#include "aclnn/src/options.h"
 #include "aclnn/src/plan_cache.h"
 #include "aclnn/src/tensor.h"
 #include "kernels/cpu/execute.h"
 #include "kernels/cpu/registry.h"
 #include "kernels/cpu/trace.h"
+#include "kernels/dispatch/cost.h"
 #include "ms_convtanh/ms_convtanh.h"
 
 namespace msct {
@@ -102,6 +104,14 @@ aclnnStatus msctExplainFusedConvTanh(const aclTensor* x, const aclTensor* filter
     plan->tileCi = planned->tiling.ci;
     plan->threads = planned->threads;
     plan->workspaceSize = static_cast<uint64_t>(planned->workspace_bytes);
+    DispatchOptions options;
+    if (int32_t status = current_options(kName, &options)) return status;
+    for (const K1Candidate& candidate : k1_candidates(options, *planned)) {
+      if (plan->candidateCount == MSCT_MAX_CANDIDATES) break;
+      plan->candidates[plan->candidateCount++] = {candidate.k1->name, candidate.scheme.products,
+                                                  candidate.scheme.folds(), candidate.scheme.spread_w,
+                                                  candidate.nanoseconds / 1000};
+    }
     return ACLNN_SUCCESS;
   });
 }

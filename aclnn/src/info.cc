@@ -13,7 +13,7 @@
 namespace msct {
 namespace {
 
-// The names of the K1 variants that run with these features; each has a K2 variant of the same name.
+// The names of the K1 variants that run with these features.
 const char* variants_for(uint32_t features) {
   std::string names;
   for (const K1Variant& variant : k1_variants()) {

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "kernels/cpu/layout.h"
+#include "kernels/cpu/range_check.h"
 #include "kernels/cpu/registry.h"
 #include "kernels/cpu/thread_pool.h"
 #include "kernels/cpu/trace.h"
@@ -78,22 +79,23 @@ class Run {
     return block;
   }
 
-  // Bias is widened like a row of x.
   void pack_bias() const {
     const TraceMark mark(TracePhase::kPack);
-    float* bias = at<float>(layout_.bias);
-    if (!p_.has_bias) {
-      std::fill(bias, bias + p_.co, 0.0f);
-      return;
+    const void* source = p_.has_bias ? tensors_.bias : nullptr;
+    k1_.pack_bias(source, p_.dtype, p_.bias_stride, p_.co, at<float>(layout_.bias));
+    if (is_spread()) {
+      k1_.pack_bias(nullptr, p_.dtype, 0, plan_.tiling.co * plan_.scheme.spread_w, at<float>(layout_.zeros));
     }
-    K1Filter row = {tensors_.bias, p_.dtype, {0, p_.bias_stride, 0, 0}, 1, p_.co, 1, 1};
-    k1_.pack_filter(row, bias);
+  }
+
+  // Entries of the K step that begins at a channel.
+  int64_t step_entries(int64_t ci) const {
+    return plan_.scheme.blocks(std::min(plan_.tiling.ci, layout_.ci_group - ci)) * layout_.taps;
   }
 
   float* packed_filter(int64_t group, int64_t ci, int64_t co) const {
-    const int64_t k_group = layout_.ci_group * layout_.taps;
-    const int64_t k_step = std::min(plan_.tiling.ci, layout_.ci_group - ci) * layout_.taps;
-    return at<float>(layout_.filter) + (group * k_group + ci * layout_.taps) * layout_.co_group + co * k_step;
+    const int64_t step = group * ceil_div(layout_.ci_group, plan_.tiling.ci) + ci / plan_.tiling.ci;
+    return at<float>(layout_.filter) + step * layout_.filter_step + co * step_entries(ci) * k1_.depth;
   }
 
   void pack_filter(int64_t task) const {
@@ -111,7 +113,16 @@ class Run {
     part.ci = std::min(plan_.tiling.ci, layout_.ci_group - ci);
     part.kh = p_.kh;
     part.kw = p_.kw;
+    part.scheme = plan_.scheme;
     k1_.pack_filter(part, packed_filter(group, ci, co));
+  }
+
+  const float* bias(const Block& block) const {
+    return at<float>(layout_.bias) + (block.group * layout_.co_group + block.co) * k1_.bias_width;
+  }
+
+  float* partial(int64_t slot) const {
+    return at<float>(layout_.scratch + slot * layout_.scratch_stride + layout_.scratch_partial);
   }
 
   // Where the block's output in float32 lies, element (0, 0, 0).
@@ -134,16 +145,33 @@ class Run {
 
   // A linear float32 result needs no K2: K1 writes y itself, if whole vectors fit.
   bool writes_in_place(const Block& block) const {
-    return plan_.linear && plan_.fusion == Fusion::kTrue && p_.dtype == DType::kFloat32 && p_.y_strides[3] == 1 &&
-           block.cols % k1_.lanes == 0;
+    return plan_.linear && !is_spread() && plan_.fusion == Fusion::kTrue && p_.dtype == DType::kFloat32 &&
+           p_.y_strides[3] == 1 && block.cols % k1_.lanes == 0;
   }
 
-  void run_k1(const Block& block, int64_t slot) const {
-    K1Block part;
-    part.m = block.co_count;
+  // Of a K step of ci_count channels, padding not counted.
+  int64_t operations(const Block& block, int64_t ci_count) const {
+    return 2 * block.co_count * block.rows * block.cols * ci_count * p_.kh * p_.kw;
+  }
+
+  bool is_spread() const { return plan_.scheme.spread_w > 1; }
+
+  // Without the addresses of a and b.
+  K1Block make_k1_block(const Block& block, int64_t slot) const {
+    K1Block part = {};
+    const int64_t cols = block.cols + layout_.more_columns;
+    part.m = block.co_count * plan_.scheme.spread_w;
     part.rows = layout_.flat ? 1 : block.rows;
-    part.vectors = ceil_div(layout_.flat ? (block.rows - 1) * layout_.pitch + block.cols : block.cols, k1_.lanes);
-    if (writes_in_place(block)) {
+    part.vectors = ceil_div(layout_.flat ? (block.rows - 1) * layout_.pitch + cols : cols, k1_.lanes);
+    part.depth = plan_.scheme.depth;
+    part.plane_stride = layout_.plane_stride;
+    part.bias = bias(block);
+    if (is_spread()) {
+      part.c = partial(slot);
+      part.c_row_stride = layout_.partial_row_stride;
+      part.c_m_stride = layout_.partial_m_stride;
+      part.bias = at<float>(layout_.zeros);
+    } else if (writes_in_place(block)) {
       part.c = reinterpret_cast<float*>(y_of(block));
       part.c_row_stride = p_.y_strides[2];
       part.c_m_stride = p_.y_strides[1];
@@ -152,8 +180,11 @@ class Run {
       part.c_row_stride = layout_.c_row_stride;
       part.c_m_stride = layout_.c_m_stride;
     }
-    part.bias = at<float>(layout_.bias) + block.group * layout_.co_group + block.co;
+    return part;
+  }
 
+  void run_k1(const Block& block, int64_t slot) const {
+    K1Block part = make_k1_block(block, slot);
     const bool in_place = reads_in_place(block, part.vectors);
     part.k_offset = at<int64_t>(in_place ? layout_.direct_offsets : layout_.packed_offsets);
     part.b_row_stride = in_place ? p_.stride_h * p_.x_strides[2] : layout_.pitch;
@@ -179,15 +210,33 @@ class Run {
         k1_.pack_input(input, packed);
         part.b = packed;
       }
-      part.k = ci_count * layout_.taps;
+      part.k = step_entries(ci);
       part.a = packed_filter(block.group, ci, block.co);
       {
-        const TraceMark mark(TracePhase::kK1, 2 * part.m * part.k * block.rows * block.cols);
+        const TraceMark mark(TracePhase::kK1, operations(block, ci_count));
         k1_.run(part);
       }
       part.bias = nullptr;
       ci += plan_.tiling.ci;
     } while (ci < layout_.ci_group);
+    if (is_spread()) add_taps(block, slot);
+  }
+
+  void add_taps(const Block& block, int64_t slot) const {
+    K1Taps taps;
+    taps.m = block.co_count;
+    taps.taps = plan_.scheme.spread_w;
+    taps.step = p_.dilation_w;
+    taps.rows = block.rows;
+    taps.vectors = ceil_div(block.cols, k1_.lanes);
+    taps.partial = partial(slot);
+    taps.partial_row_stride = layout_.partial_row_stride;
+    taps.partial_m_stride = layout_.partial_m_stride;
+    taps.bias = bias(block);
+    taps.c = output(block, slot);
+    taps.c_row_stride = layout_.c_row_stride;
+    taps.c_m_stride = layout_.c_m_stride;
+    k1_.add_taps(taps);
   }
 
   // Element (0, 0, 0) of the block in y.
@@ -241,11 +290,30 @@ class Run {
   char* const base_;
 };
 
+// Images as k1 computes them, and those that are out of its range as precise_k1 does, in runs of either.
+void execute_checked(const Plan& plan, const ConvTanhTensors& tensors, void* workspace) {
+  const ConvTanhProblem& p = plan.problem;
+  const char* out_of_range = find_images_out_of_range(plan, tensors, aligned(workspace) + plan.range_offset);
+  for (int64_t n = 0, end = 0; n < p.n; n = end) {
+    while (end < p.n && out_of_range[end] == out_of_range[n]) ++end;
+    Plan part = out_of_range[n] ? precise_plan(plan) : plan;
+    part.problem.n = end - n;
+    ConvTanhTensors images = tensors;
+    images.x = static_cast<const float*>(tensors.x) + n * p.x_strides[0];
+    images.y = static_cast<float*>(tensors.y) + n * p.y_strides[0];
+    Run(part, images, nullptr, workspace)();
+  }
+}
+
 }  // namespace
 
 void execute(const Plan& plan, const ConvTanhTensors& tensors, void* workspace, const void* gate) {
   if (plan.workspace_bytes == 0) return;
-  Run(plan, tensors, gate, workspace)();
+  if (plan.precise_k1) {
+    execute_checked(plan, tensors, workspace);
+  } else {
+    Run(plan, tensors, gate, workspace)();
+  }
 }
 
 }  // namespace msct

@@ -126,7 +126,7 @@ class GradFilterRun {
     input.h = input.w = {1, 1, 1, 1};
     input.rows = block.rows;
     input.pitch = plan_.dz_row_stride;
-    input.ci_stride = block.a_m_stride;
+    input.plane_stride = block.a_m_stride;
     input.gate = element(tensors_.y, n * gate[0] + channel * gate[1], p_.dtype);
     std::copy(gate + 1, gate + 4, input.gate_strides);
     k1_.pack_input(input, const_cast<float*>(block.a));

@@ -29,20 +29,24 @@ AxisExtent make_axis(int64_t taps, int64_t stride, int64_t dilation, int64_t out
   return {{stride, dilation, INT64_MAX, taps}, outputs};
 }
 
+int64_t more_columns(const Plan& plan) { return (plan.scheme.spread_w - 1) * plan.problem.dilation_w; }
+
 struct PackedBlock {
   AxisExtent h, w;
-  int64_t pitch, ci_stride;
+  int64_t pitch, plane_stride;
 };
 
-PackedBlock make_packed_block(const ConvTanhProblem& p, int64_t lanes, int64_t rows, int64_t cols) {
+PackedBlock make_packed_block(const Plan& plan, int64_t rows, int64_t cols) {
+  const ConvTanhProblem& p = plan.problem;
+  const int64_t lanes = plan.k1->kernel.lanes;
   PackedBlock block;
-  block.h = make_axis(p.kh, p.stride_h, p.dilation_h, rows);
-  block.w = make_axis(p.kw, p.stride_w, p.dilation_w, cols);
+  block.h = make_axis(plan.scheme.tap_rows(p.kh), p.stride_h, p.dilation_h, rows);
+  block.w = make_axis(plan.scheme.tap_columns(p.kw), p.stride_w, p.dilation_w, cols + more_columns(plan));
   // Whole vectors reach beyond the last column: into the next row, whose values end up in lanes that nobody reads, and
   // beyond the last row, hence a vector to spare.
   block.pitch = round_up(block.w.elements, lanes);
   const int64_t plane = block.h.axis.phases * block.w.axis.phases * block.h.elements * block.pitch + lanes;
-  block.ci_stride = spread(plane);
+  block.plane_stride = spread(plane);
   return block;
 }
 
@@ -50,46 +54,61 @@ int64_t align(int64_t bytes) { return round_up(bytes, kAlignment); }
 
 }  // namespace
 
-int64_t packed_elements(const ConvTanhProblem& problem, int64_t lanes, int64_t rows, int64_t cols, int64_t ci) {
-  return ci * make_packed_block(problem, lanes, rows, cols).ci_stride;
+int64_t packed_elements(const Plan& plan, int64_t rows, int64_t cols, int64_t ci) {
+  return plan.scheme.planes(ci) * make_packed_block(plan, rows, cols).plane_stride;
 }
 
 Layout make_layout(const Plan& plan) {
   const ConvTanhProblem& p = plan.problem;
   const Tiling& tiling = plan.tiling;
-  const int64_t lanes = plan.k1->kernel.lanes;
+  const K1Kernel& kernel = plan.k1->kernel;
+  const int64_t lanes = kernel.lanes;
   Layout layout = {};
-  layout.taps = p.kh * p.kw;
+  layout.kh = plan.scheme.tap_rows(p.kh);
+  layout.kw = plan.scheme.tap_columns(p.kw);
+  layout.taps = layout.kh * layout.kw;
   layout.ci_group = p.ci / p.groups;
   layout.co_group = p.co / p.groups;
   layout.row_blocks = ceil_div(p.ho, tiling.rows);
   layout.col_blocks = ceil_div(p.wo, tiling.cols);
   layout.co_blocks = ceil_div(layout.co_group, tiling.co);
 
-  const PackedBlock block = make_packed_block(p, lanes, tiling.rows, tiling.cols);
+  const PackedBlock block = make_packed_block(plan, tiling.rows, tiling.cols);
   layout.h = block.h.axis;
   layout.w = block.w.axis;
   layout.plane_rows = block.h.elements;
   layout.pitch = block.pitch;
-  layout.ci_stride = block.ci_stride;
+  layout.plane_stride = block.plane_stride;
 
   const bool half = plan.fusion == Fusion::kHalf;
+  const bool is_spread = plan.scheme.spread_w > 1;
+  layout.more_columns = more_columns(plan);
+  const int64_t columns = tiling.cols + layout.more_columns;
   // Not in wsT, where the end of a block's run would reach into the next block.
-  const int64_t run = (tiling.rows - 1) * block.w.elements + tiling.cols;
-  layout.flat = !half && !plan.direct && ceil_div(run, lanes) < tiling.rows * ceil_div(tiling.cols, lanes);
+  const int64_t run = (tiling.rows - 1) * block.w.elements + columns;
+  layout.flat = (!half || is_spread) && !plan.direct && ceil_div(run, lanes) < tiling.rows * ceil_div(columns, lanes);
   if (layout.flat) layout.pitch = block.w.elements;
-  layout.c_row_stride = layout.flat ? layout.pitch : round_up(half ? p.wo : tiling.cols, lanes);
+  if (is_spread) {
+    layout.partial_row_stride = layout.flat ? layout.pitch : round_up(columns, lanes);
+    layout.partial_m_stride = spread(layout.partial_row_stride * tiling.rows + lanes);
+  }
+  layout.c_row_stride = layout.flat && !is_spread ? layout.pitch : round_up(half ? p.wo : tiling.cols, lanes);
   layout.c_m_stride = spread(layout.c_row_stride * (half ? p.ho : tiling.rows));
 
   Placement parts;
   const int64_t f32 = sizeof(float);
-  layout.bias = parts.place(p.co * f32);
-  layout.filter = parts.place(p.co * layout.ci_group * layout.taps * f32);
-  layout.packed_offsets = parts.place(tiling.ci * layout.taps * static_cast<int64_t>(sizeof(int64_t)));
-  layout.direct_offsets = parts.place(tiling.ci * layout.taps * static_cast<int64_t>(sizeof(int64_t)));
+  const int64_t entries = plan.scheme.blocks(tiling.ci) * layout.taps;
+  const int64_t spread_w = plan.scheme.spread_w;
+  layout.filter_step = round_up(layout.co_group * spread_w, kernel.height) * entries * kernel.depth;
+  layout.bias = parts.place(p.co * kernel.bias_width * f32);
+  layout.zeros = parts.place(is_spread ? tiling.co * spread_w * kernel.bias_width * f32 : 0);
+  layout.filter = parts.place(p.groups * ceil_div(layout.ci_group, tiling.ci) * layout.filter_step * f32);
+  layout.packed_offsets = parts.place(entries * static_cast<int64_t>(sizeof(int64_t)));
+  layout.direct_offsets = parts.place(entries * static_cast<int64_t>(sizeof(int64_t)));
   layout.wst = parts.place(half ? p.n * p.co * layout.c_m_stride * f32 : 0);
   layout.scratch = parts.end;
-  layout.scratch_tile = align(tiling.ci * layout.ci_stride * f32);
+  layout.scratch_partial = align(plan.scheme.planes(tiling.ci) * layout.plane_stride * f32);
+  layout.scratch_tile = layout.scratch_partial + align(tiling.co * spread_w * layout.partial_m_stride * f32);
   layout.scratch_stride = layout.scratch_tile + (half ? 0 : align(tiling.co * layout.c_m_stride * f32));
   layout.total = layout.scratch + plan.threads * layout.scratch_stride + kAlignment;
   return layout;
@@ -102,14 +121,15 @@ char* aligned(void* workspace) {
 
 void write_k_offsets(const Plan& plan, const Layout& layout, int64_t* packed, int64_t* direct) {
   const ConvTanhProblem& p = plan.problem;
-  for (int64_t ci = 0; ci < plan.tiling.ci; ++ci) {
-    for (int64_t kh = 0; kh < p.kh; ++kh) {
-      for (int64_t kw = 0; kw < p.kw; ++kw) {
-        const int64_t plane = layout.h.phase(kh) * layout.w.phases + layout.w.phase(kw);
-        const int64_t row = plane * layout.plane_rows + layout.h.shift(kh);
-        if (packed) *packed++ = ci * layout.ci_stride + row * layout.pitch + layout.w.shift(kw);
-        if (!direct) continue;
-        *direct++ = ci * p.x_strides[1] + kh * p.dilation_h * p.x_strides[2] + kw * p.dilation_w * p.x_strides[3];
+  const int64_t planes = plan.scheme.planes(plan.tiling.ci);
+  for (int64_t plane = 0; plane < planes; plane += plan.scheme.depth) {
+    for (int64_t kh = 0; kh < layout.kh; ++kh) {
+      for (int64_t kw = 0; kw < layout.kw; ++kw) {
+        const int64_t phase = layout.h.phase(kh) * layout.w.phases + layout.w.phase(kw);
+        const int64_t row = phase * layout.plane_rows + layout.h.shift(kh);
+        if (packed) *packed++ = plane * layout.plane_stride + row * layout.pitch + layout.w.shift(kw);
+        if (!direct) continue;  // a plane is a channel
+        *direct++ = plane * p.x_strides[1] + kh * p.dilation_h * p.x_strides[2] + kw * p.dilation_w * p.x_strides[3];
       }
     }
   }
@@ -131,7 +151,8 @@ K1Input make_k1_input(const Plan& plan, const Layout& layout, const void* source
   input.w = layout.w;
   input.rows = layout.plane_rows;
   input.pitch = layout.pitch;
-  input.ci_stride = layout.ci_stride;
+  input.plane_stride = layout.plane_stride;
+  input.scheme = plan.scheme;
   return input;
 }
 

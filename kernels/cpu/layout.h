@@ -35,6 +35,7 @@ struct Placement {
 };
 
 struct Layout {
+  int64_t kh, kw;    // taps that are address offsets: those that the scheme does not fold into K
   int64_t taps;      // kh * kw
   int64_t ci_group;  // ci / groups
   int64_t co_group;  // co / groups
@@ -44,23 +45,28 @@ struct Layout {
 
   // Packed input of one block and K step.
   K1Axis h, w;
-  int64_t plane_rows, pitch, ci_stride;
+  int64_t plane_rows, pitch, plane_stride;
 
   // 1: the rows of a block are computed as one run, the columns between them included: their pitches are the same in
   // the packed input and in the tile. Where that takes fewer vectors than whole vectors for each row: W = 28.
   int64_t flat;
 
+  // Where taps are rows of M: partial sums of one block, [co][tap][rows][vectors], with more columns than the block.
+  int64_t more_columns, partial_row_stride, partial_m_stride;
+
   // Output of one block: [co][rows][vectors]. In half fusion it is a part of wsT, in true fusion a tile of its own.
   int64_t c_row_stride, c_m_stride;
 
   // Workspace, in bytes from its 64-byte aligned start.
-  int64_t bias;            // float32 [co]
-  int64_t filter;          // float32, packed: [group][K step][panel][k][h]
-  int64_t packed_offsets;  // int64 [tiling.ci * taps]: k_offset for packed blocks
+  int64_t bias;            // as pack_bias leaves it
+  int64_t zeros;           // the bias of partial sums
+  int64_t filter;          // as pack_filter leaves it: [group][K step]
+  int64_t filter_step;     // elements from one K step to the next
+  int64_t packed_offsets;  // int64 [entries of a K step]: k_offset for packed blocks
   int64_t direct_offsets;  // the same for blocks that read x in place
   int64_t wst;             // half fusion: float32 [n, co, ho, wo], rows and channels rounded up
-  int64_t scratch;         // per thread: packed input, then (true fusion) the output tile
-  int64_t scratch_tile;    // the tile, from a thread's scratch
+  int64_t scratch;         // per thread: packed input, then partial sums, then (true fusion) the output tile
+  int64_t scratch_partial, scratch_tile;  // from a thread's scratch
   int64_t scratch_stride;
   int64_t total;           // with room for alignment
 };
@@ -77,8 +83,8 @@ void write_k_offsets(const Plan& plan, const Layout& layout, int64_t* packed, in
 // What pack_input needs for the block at (row, col) of the output. source: the first of ci channels, row 0, column 0.
 K1Input make_k1_input(const Plan& plan, const Layout& layout, const void* source, int64_t ci, int64_t row, int64_t col);
 
-// Elements of packed input that a block of the given size needs for `ci` channels.
-int64_t packed_elements(const ConvTanhProblem& problem, int64_t lanes, int64_t rows, int64_t cols, int64_t ci);
+// Elements of packed input that a block of the given size needs for `ci` channels. plan: its problem, k1 and scheme.
+int64_t packed_elements(const Plan& plan, int64_t rows, int64_t cols, int64_t ci);
 
 }  // namespace msct
 

@@ -8,6 +8,7 @@ namespace msct {
   extern const K1Kernel k1_conv_##name;                \
   extern const GradFilterKernel k1_grad_filter_##name; \
   extern const K2Kernel k2_tanh_##name;
+#define MSCT_MATRIX_VARIANT(name, features) extern const K1Kernel k1_conv_##name;
 #include "kernels/cpu/kernels.inc"
 #undef MSCT_VARIANT
 
@@ -23,6 +24,7 @@ VariantList<T> list(const T (&variants)[kCount]) {
 VariantList<K1Variant> k1_variants() {
   static const K1Variant variants[] = {
 #define MSCT_VARIANT(name, features) {{#name, features, k1_conv_##name}},
+#define MSCT_MATRIX_VARIANT MSCT_VARIANT
 #include "kernels/cpu/kernels.inc"
 #undef MSCT_VARIANT
   };

@@ -39,17 +39,27 @@ struct Simd {
     const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
   }
+  static MSCT_INLINE Float round_bf16(Float v) {
+    const __m512i bits = _mm512_castps_si512(v);
+    const __m512i even = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+    const __m512i rounded = _mm512_add_epi32(bits, _mm512_add_epi32(even, _mm512_set1_epi32(0x7FFF)));
+    const __mmask16 is_nan = _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
+    const __m512i result = _mm512_mask_or_epi32(rounded, is_nan, bits, _mm512_set1_epi32(0x00400000));
+    return _mm512_castsi512_ps(_mm512_and_si512(result, _mm512_set1_epi32(-0x10000)));
+  }
+  static MSCT_INLINE Float finite_or_zero(Float v) {
+    const __mmask16 is_finite = _mm512_cmp_ps_mask(absolute(v), set(__builtin_inff()), _CMP_LT_OQ);
+    return _mm512_maskz_mov_ps(is_finite, v);
+  }
+  static MSCT_INLINE Float pair_high_halves(Float low, Float high) {
+    const __m512i upper = _mm512_and_si512(_mm512_castps_si512(high), _mm512_set1_epi32(-0x10000));
+    return _mm512_castsi512_ps(_mm512_or_si512(_mm512_srli_epi32(_mm512_castps_si512(low), 16), upper));
+  }
   static MSCT_INLINE void store_f16(uint16_t* to, Float v) {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
   }
   static MSCT_INLINE void store_bf16(uint16_t* to, Float v) {
-    const __m512i bits = _mm512_castps_si512(v);
-    const __m512i high = _mm512_srli_epi32(bits, 16);
-    const __m512i even = _mm512_and_si512(high, _mm512_set1_epi32(1));
-    const __m512i bias = _mm512_add_epi32(even, _mm512_set1_epi32(0x7FFF));
-    const __m512i rounded = _mm512_srli_epi32(_mm512_add_epi32(bits, bias), 16);
-    const __mmask16 is_nan = _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
-    const __m512i result = _mm512_mask_or_epi32(rounded, is_nan, high, _mm512_set1_epi32(0x0040));
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_cvtepi32_epi16(result));
+    const __m512i high = _mm512_srli_epi32(_mm512_castps_si512(round_bf16(v)), 16);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_cvtepi32_epi16(high));
   }
 };

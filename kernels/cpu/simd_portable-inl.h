@@ -66,6 +66,19 @@ struct Simd {
     return Float{float_from_bf16(from[0]), float_from_bf16(from[1]), float_from_bf16(from[2]),
                  float_from_bf16(from[3])};
   }
+  // Rounded to bfloat16 (to nearest, ties to even; NaN stays NaN) and back: the low half of each value is 0.
+  static MSCT_INLINE Float round_bf16(Float v) {
+    for (int i = 0; i < kLanes; ++i) v[i] = float_from_bf16(bf16_from_float(v[i]));
+    return v;
+  }
+  static MSCT_INLINE Float finite_or_zero(Float v) {
+    return reinterpret<Float>(reinterpret<Int>(v) & (absolute(v) < set(__builtin_inff())));
+  }
+  // The high halves of two vectors in one: low's as low halves.
+  static MSCT_INLINE Float pair_high_halves(Float low, Float high) {
+    const Int upper = reinterpret<Int>(high) & -0x10000;
+    return reinterpret<Float>(((reinterpret<Int>(low) >> 16) & 0xFFFF) | upper);
+  }
   static MSCT_INLINE void store_f16(uint16_t* to, Float v) {
     for (int i = 0; i < kLanes; ++i) to[i] = f16_from_float(v[i]);
   }

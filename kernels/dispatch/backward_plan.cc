@@ -5,6 +5,7 @@
 
 #include "kernels/cpu/layout.h"
 #include "kernels/cpu/registry.h"
+#include "kernels/dispatch/features.h"
 
 namespace msct {
 
@@ -111,7 +112,9 @@ void plan_grad_filter(const DispatchOptions& options, BackwardPlan* plan) {
   const ConvTanhProblem& p = plan->problem.forward;
   GradFilterPlan& grad = plan->grad_filter;
   grad.forward.problem = p;
-  finish_plan(options, &grad.forward);
+  DispatchOptions vector_options = options;  // whose packed x is float32
+  vector_options.features &= ~kFeatureAmxBf16;
+  finish_plan(vector_options, &grad.forward);
   const double sums_bytes = 8.0 * kTasks * static_cast<double>(p.co) * static_cast<double>(p.ci / p.groups) *
                             static_cast<double>(p.kh) * static_cast<double>(p.kw);
   if (grad.forward.workspace_bytes == INT64_MAX || sums_bytes > 0x1p60) {
@@ -143,7 +146,7 @@ void plan_grad_filter(const DispatchOptions& options, BackwardPlan* plan) {
   grad.sums = parts.place(grad.chunks * p.co * ci_group * taps * 8);
   grad.bias_sums = parts.place(grad.chunks * p.co * 8);
   grad.scratch = parts.end;
-  if (!grad.reads_in_place) parts.place(tiling.ci * layout.ci_stride * 4);
+  if (!grad.reads_in_place) parts.place(tiling.ci * layout.plane_stride * 4);
   grad.scratch_dz = parts.end - grad.scratch;
   parts.place(tiling.co * tiling.rows * grad.dz_row_stride * 4);
   grad.scratch_stride = parts.end - grad.scratch;

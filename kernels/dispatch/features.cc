@@ -4,6 +4,8 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #endif
 
 namespace msct {
@@ -16,6 +18,17 @@ uint64_t read_xcr0() {
   uint32_t low, high;
   __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
   return static_cast<uint64_t>(high) << 32 | low;
+}
+
+// Tiles take 8 KiB of each thread's saved state: a process has to ask for them, on behalf of all its threads. What the
+// request returns is not enough to go by: the permissions are read back. Linux documentation, arch/x86/xstate.rst.
+bool may_use_tiles() {
+  constexpr int64_t kGetPermissions = 0x1022, kRequestPermission = 0x1023;  // of arch_prctl
+  constexpr int64_t kTileData = 18;                                         // the bit in XCR0
+  uint64_t permissions = 0;
+  if (syscall(SYS_arch_prctl, kRequestPermission, kTileData) != 0) return false;
+  if (syscall(SYS_arch_prctl, kGetPermissions, &permissions) != 0) return false;
+  return (permissions >> kTileData & 1) != 0;
 }
 
 // Bit numbers: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, CPUID; volume 1, chapter 13.
@@ -32,6 +45,9 @@ uint32_t detect() {
   uint32_t features = kFeatureAvx2;
   if (has(xcr0, zmm_state) && has(ebx, bit_AVX512F | bit_AVX512BW | bit_AVX512DQ | bit_AVX512VL)) {
     features |= kFeatureAvx512;
+    const uint64_t tile_state = 3u << 17;                  // configuration and data
+    const uint64_t tile_features = (1u << 22) | (1u << 24);  // AMX-BF16, AMX-TILE
+    if (has(xcr0, tile_state) && has(edx, tile_features) && may_use_tiles()) features |= kFeatureAmxBf16;
   }
   return features;
 }
@@ -51,6 +67,7 @@ constexpr Ceiling kCeilings[] = {
     {"portable", 0},
     {"avx2", kFeatureAvx2},
     {"avx512", kFeatureAvx2 | kFeatureAvx512},
+    {"amx", kFeatureAvx2 | kFeatureAvx512 | kFeatureAmxBf16},
 };
 
 }  // namespace
@@ -70,6 +87,6 @@ bool ceiling_mask(const char* isa, uint32_t* mask) {
   return false;
 }
 
-const char* ceiling_names() { return "portable, avx2, avx512"; }
+const char* ceiling_names() { return "portable, avx2, avx512, amx"; }
 
 }  // namespace msct

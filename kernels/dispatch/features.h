@@ -10,12 +10,14 @@ namespace msct {
 enum Feature : uint32_t {
   kFeatureAvx2 = 1u << 0,     // AVX2, FMA and F16C together
   kFeatureAvx512 = 1u << 1,   // AVX-512 F, BW, DQ and VL together
+  kFeatureAmxBf16 = 1u << 2,  // AMX tiles of bfloat16, with the system's permission; only beside AVX-512
 };
 
-// Detected once; the same for the life of the process. OSXSAVE first, then XCR0, then the feature bits.
+// Detected once; the same for the life of the process. OSXSAVE first, then XCR0, then the feature bits. Linux grants
+// the use of tiles to processes that ask: where there are any, the first call does.
 uint32_t detected_features();
 
-// The ceilings of MS_CONVTANH_MAX_ISA, lowest first: "portable", "avx2", "avx512". Each allows the features of all
+// The ceilings of MS_CONVTANH_MAX_ISA, lowest first: "portable", "avx2", "avx512", "amx". Each allows the features of all
 // ceilings below it. Returns false for any other word.
 bool ceiling_mask(const char* isa, uint32_t* mask);
 

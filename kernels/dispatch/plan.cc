@@ -4,7 +4,10 @@
 #include <initializer_list>
 
 #include "kernels/cpu/layout.h"
+#include "kernels/cpu/range_check.h"
 #include "kernels/cpu/registry.h"
+#include "kernels/dispatch/cost.h"
+#include "kernels/dispatch/features.h"
 
 namespace msct {
 
@@ -12,28 +15,34 @@ namespace {
 
 // Sizes that keep a block in cache on any CPU of the last ten years (L1 32 KiB, L2 256 KiB). Measured with the
 // benchmark; performance is flat within a factor of two of each.
-constexpr int64_t kStepTerms = 512;          // terms in a K step: a panel of them fits L1 beside the pixels
 constexpr int64_t kBlockChannels = 128;      // output channels in a block: its input is packed once for all of them
 constexpr int64_t kTileElements = 16 << 10;  // output of a block: 64 KiB
 constexpr int64_t kPackedElements = 40 << 10;  // packed input of a block and K step: 160 KiB
 constexpr int64_t kBlocksPerThread = 4;        // enough for an even split when one thread is held up
+// CPUs with a matrix unit have an L2 of at least 1 MiB, and packing takes more of their time.
+constexpr int64_t kMatrixFactor = 4;
+constexpr int64_t kMatrixBlockChannels = 256;
 
 // Below this work per thread, waking another thread costs more than it saves.
 constexpr double kOperationsPerThread = 1e6;
 constexpr double kTanhOperations = 30;
+constexpr double kMatrixSpeed = 10;  // of a matrix unit's products, in those of vectors
 
-Tiling make_tiling(const ConvTanhProblem& p, const K1Kernel& kernel, bool direct, int64_t threads) {
-  const int64_t ci_group = p.ci / p.groups;
+Tiling make_tiling(const Plan& plan) {
+  const ConvTanhProblem& p = plan.problem;
+  const K1Kernel& kernel = plan.k1->kernel;
   const int64_t co_group = p.co / p.groups;
   Tiling tiling;
-  tiling.ci = even_part(ci_group, kStepTerms / (p.kh * p.kw));
-  tiling.co = std::min(co_group, round_up(even_part(co_group, kBlockChannels), kernel.panel));
+  tiling.ci = step_channels(p, plan.scheme);
+  const int64_t block_channels = kernel.depth > 1 ? kMatrixBlockChannels : kBlockChannels;
+  tiling.co = std::min(co_group, round_up(even_part(co_group, block_channels), kernel.panel));
 
   // A block that reads x in place packs only at the end of a row.
-  const int64_t packed_limit = direct ? 4 * kPackedElements : kPackedElements;
+  const int64_t factor = kernel.depth > 1 ? kMatrixFactor : 1;
+  const int64_t packed_limit = factor * (plan.direct ? 4 * kPackedElements : kPackedElements);
   const auto fits = [&](int64_t rows, int64_t cols) {
-    return tiling.co * rows * round_up(cols, kernel.lanes) <= kTileElements &&
-           packed_elements(p, kernel.lanes, rows, cols, tiling.ci) <= packed_limit;
+    return tiling.co * plan.scheme.spread_w * rows * round_up(cols, kernel.lanes) <= factor * kTileElements &&
+           packed_elements(plan, rows, cols, tiling.ci) <= packed_limit;
   };
   // Whole rows if one fits, since a cut row packs its overlap twice. Else the fewest parts that fit, or single vectors.
   tiling.rows = 1;
@@ -52,19 +61,21 @@ Tiling make_tiling(const ConvTanhProblem& p, const K1Kernel& kernel, bool direct
 
   const int64_t fixed_blocks = p.n * p.groups * ceil_div(co_group, tiling.co);
   const auto blocks = [&] { return fixed_blocks * ceil_div(p.ho, tiling.rows) * ceil_div(p.wo, tiling.cols); };
-  if (threads > 1) {
-    while (tiling.rows > 1 && blocks() < threads * kBlocksPerThread) tiling.rows = ceil_div(tiling.rows, 2);
+  if (plan.threads > 1) {
+    while (tiling.rows > 1 && blocks() < plan.threads * kBlocksPerThread) tiling.rows = ceil_div(tiling.rows, 2);
     const int64_t least = kernel.lanes * kernel.group;
-    while (tiling.cols > 2 * least && blocks() < threads * kBlocksPerThread) {
+    while (tiling.cols > 2 * least && blocks() < plan.threads * kBlocksPerThread) {
       tiling.cols = round_up(ceil_div(tiling.cols, 2), kernel.lanes);
     }
   }
   return tiling;
 }
 
-int64_t make_threads(const ConvTanhProblem& p, int64_t limit) {
+int64_t make_threads(const Plan& plan, int64_t limit) {
+  const ConvTanhProblem& p = plan.problem;
   const double outputs = static_cast<double>(p.n) * static_cast<double>(p.co) * static_cast<double>(p.ho * p.wo);
-  const double per_output = 2.0 * static_cast<double>(p.ci / p.groups) * static_cast<double>(p.kh * p.kw);
+  double per_output = 2.0 * static_cast<double>(p.ci / p.groups) * static_cast<double>(p.kh * p.kw);
+  if (plan.scheme.halves > 1) per_output *= static_cast<double>(plan.scheme.products) / kMatrixSpeed;
   const double threads = outputs * (per_output + kTanhOperations) / kOperationsPerThread;
   if (threads >= static_cast<double>(limit)) return limit;
   return std::max<int64_t>(1, static_cast<int64_t>(threads));
@@ -73,7 +84,7 @@ int64_t make_threads(const ConvTanhProblem& p, int64_t limit) {
 // Whether a workspace can be laid out with sizes that fit an int64_t. Estimated from above, in floating point.
 bool is_countable(const Plan& plan) {
   const ConvTanhProblem& p = plan.problem;
-  const double lanes = static_cast<double>(plan.k1->kernel.lanes);
+  const double lanes = static_cast<double>(plan.k1->kernel.lanes * plan.scheme.products);
   const auto product = [](std::initializer_list<int64_t> factors) {
     double result = 1;
     for (int64_t factor : factors) result *= static_cast<double>(factor);
@@ -82,7 +93,16 @@ bool is_countable(const Plan& plan) {
   const double result = product({p.n, p.co, p.ho, p.wo}) * 2 * lanes;
   const double filter = product({p.co, p.ci / p.groups, p.kh, p.kw});
   const double packed = product({plan.threads, p.ci / p.groups, p.kh, p.kw}) * 64 * lanes;
-  return (result + filter + packed) * sizeof(float) < 0x1p60;
+  return (result + filter * lanes + packed) * sizeof(float) < 0x1p60;
+}
+
+// Completes a plan that has its K1.
+void place_blocks(Plan* plan) {
+  const ConvTanhProblem& p = plan->problem;
+  plan->direct = plan->scheme.halves == 1 && !plan->gated && p.dtype == DType::kFloat32 && p.kh == 1 && p.kw == 1 &&
+                 p.stride_w == 1 && p.x_strides[3] == 1;
+  plan->tiling = make_tiling(*plan);
+  plan->workspace_bytes = make_layout(*plan).total;
 }
 
 // The distance between neighbours if channels, rows and columns are one run of elements; the axis that moves fastest
@@ -104,8 +124,8 @@ void images_as_pixels(int64_t* strides, int64_t channel_step) {
 
 }  // namespace
 
-void lengthen_rows(ConvTanhProblem* p, const TensorStrides& tensors) {
-  if (p->pad_top != 0 || p->pad_bottom != 0 || p->pad_left != 0 || p->pad_right != 0) return;
+bool lengthen_rows(ConvTanhProblem* p, const TensorStrides& tensors, int64_t least_images) {
+  if (p->pad_top != 0 || p->pad_bottom != 0 || p->pad_left != 0 || p->pad_right != 0) return false;
   const auto all = [](const std::vector<int64_t*>& strides, auto condition) {
     return std::all_of(strides.begin(), strides.end(), condition);
   };
@@ -115,25 +135,28 @@ void lengthen_rows(ConvTanhProblem* p, const TensorStrides& tensors) {
     p->wi *= p->hi;
     p->wo *= p->ho;
     p->hi = p->ho = 1;
-    return;
+    return false;
   }
   const auto taps_follow = [&](const int64_t* s) { return is_run(s, p->ci, p->hi, p->wi); };
-  if (p->n > 1 && p->kh == p->hi && p->kw == p->wi && all(tensors.x, taps_follow) && all(tensors.filter, taps_follow)) {
-    for (int64_t* s : tensors.x) images_as_pixels(s, run_step(s, p->hi, p->wi));
-    for (int64_t* s : tensors.filter) s[1] = s[2] = s[3] = run_step(s, p->hi, p->wi);
-    for (int64_t* s : tensors.y) images_as_pixels(s, s[1]);
-    p->ci *= p->hi * p->wi;
-    p->wi = p->wo = p->n;
-    p->n = p->hi = p->ho = p->kh = p->kw = 1;
-    p->stride_h = p->stride_w = p->dilation_h = p->dilation_w = 1;
-  }
+  if (p->n < least_images || p->kh != p->hi || p->kw != p->wi) return false;
+  if (!all(tensors.x, taps_follow) || !all(tensors.filter, taps_follow)) return false;
+  for (int64_t* s : tensors.x) images_as_pixels(s, run_step(s, p->hi, p->wi));
+  for (int64_t* s : tensors.filter) s[1] = s[2] = s[3] = run_step(s, p->hi, p->wi);
+  for (int64_t* s : tensors.y) images_as_pixels(s, s[1]);
+  p->ci *= p->hi * p->wi;
+  p->wi = p->wo = p->n;
+  p->n = p->hi = p->ho = p->kh = p->kw = 1;
+  p->stride_h = p->stride_w = p->dilation_h = p->dilation_w = 1;
+  return true;
 }
 
 Plan make_plan(const DispatchOptions& options, const ConvTanhProblem& problem) {
   Plan plan = {};
   plan.problem = problem;
   ConvTanhProblem& p = plan.problem;
-  lengthen_rows(&p, {{p.x_strides}, {p.filter_strides}, {p.y_strides}});
+  // Tiles add rows of K in another order in either form: it has to be the same for one image as for many.
+  const int64_t least_images = (options.features & kFeatureAmxBf16) != 0 ? 1 : 2;
+  plan.images_are_pixels = lengthen_rows(&p, {{p.x_strides}, {p.filter_strides}, {p.y_strides}}, least_images) ? 1 : 0;
   plan.filter_group_stride = problem.co / problem.groups * problem.filter_strides[0];
   finish_plan(options, &plan);
   return plan;
@@ -141,10 +164,12 @@ Plan make_plan(const DispatchOptions& options, const ConvTanhProblem& problem) {
 
 void finish_plan(const DispatchOptions& options, Plan* plan) {
   const ConvTanhProblem& p = plan->problem;
-  plan->k1 = best_variant(k1_variants(), options.features);
+  const K1Candidate choice = choose_k1(options, *plan);
+  plan->k1 = choice.k1;
+  plan->scheme = choice.scheme;
   plan->k2 = best_variant(k2_variants(), options.features);
   plan->fusion = options.fusion == Fusion::kHalf ? Fusion::kHalf : Fusion::kTrue;
-  plan->threads = make_threads(p, options.threads);
+  plan->threads = make_threads(*plan, options.threads);
   plan->tiling = {1, 1, 1, 1};
   plan->workspace_bytes = 0;
   if (p.n == 0 || p.co == 0 || p.ho == 0 || p.wo == 0) return;
@@ -152,10 +177,25 @@ void finish_plan(const DispatchOptions& options, Plan* plan) {
     plan->workspace_bytes = INT64_MAX;
     return;
   }
-  plan->direct =
-      !plan->gated && p.dtype == DType::kFloat32 && p.kh == 1 && p.kw == 1 && p.stride_w == 1 && p.x_strides[3] == 1;
-  plan->tiling = make_tiling(p, plan->k1->kernel, plan->direct, plan->threads);
-  plan->workspace_bytes = make_layout(*plan).total;
+  place_blocks(plan);
+  if (p.dtype == DType::kFloat32 && plan->k1->kernel.add_to_range) {
+    DispatchOptions vector_options = options;
+    vector_options.features &= ~plan->k1->features;
+    vector_options.k1 = nullptr;
+    vector_options.k1_candidate = 0;
+    plan->precise_k1 = choose_k1(vector_options, *plan).k1;
+    plan->range_offset = std::max(plan->workspace_bytes, precise_plan(*plan).workspace_bytes);
+    plan->workspace_bytes = plan->range_offset + range_check_bytes(p) + kAlignment;
+  }
+}
+
+Plan precise_plan(const Plan& plan) {
+  Plan result = plan;
+  result.k1 = plan.precise_k1;
+  result.scheme = kVectorScheme;
+  result.precise_k1 = nullptr;
+  place_blocks(&result);
+  return result;
 }
 
 }  // namespace msct

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "kernels/cpu/k1_conv.h"
 #include "kernels/problem.h"
 
 namespace msct {
@@ -22,6 +23,8 @@ struct DispatchOptions {
   uint32_t features;  // allowed features: detected, below the ceiling
   Fusion fusion;
   int64_t threads;    // upper bound, >= 1
+  const char* k1 = nullptr;  // the K1 variant to take wherever it can compute the problem; null: any
+  int64_t k1_candidate = 0;  // which of the candidates, 0 being the cheapest; the last one if there are fewer
 };
 
 // How K1's blocks cut the problem. All counts are >= 1 unless the output is empty.
@@ -35,10 +38,14 @@ struct Tiling {
 struct Plan {
   ConvTanhProblem problem;  // as executed: after lengthen_rows
   const K1Variant* k1;
+  K1Scheme scheme;
   const K2Variant* k2;
   Fusion fusion;            // kHalf or kTrue
   Tiling tiling;
+  const K1Variant* precise_k1;  // what computes the images whose values k1 loses accuracy with; null: there are none
+  int64_t range_offset;     // bytes from the workspace's aligned start to what the check needs
   int64_t direct;           // 1: K1 reads x in place wherever a block allows it, without packing
+  int64_t images_are_pixels;  // 1: the problem's row of pixels was a batch of images
   int64_t filter_group_stride;  // elements between the filters of neighbouring groups
   // Set in the convolutions that the backward operator is made of.
   int64_t linear;           // 1: K2 only rounds
@@ -58,8 +65,12 @@ struct TensorStrides {
 
 // Rewrites a problem, where its strides allow it, so that one row of pixels becomes as long as it can:
 // a 1x1 convolution has the rows of each image joined into one; where the filter covers all of x, as in the last
-// convolution of LeNet-5, the taps become channels of a 1x1 convolution and the images its pixels.
-void lengthen_rows(ConvTanhProblem* problem, const TensorStrides& strides);
+// convolution of LeNet-5, the taps become channels of a 1x1 convolution and the images its pixels, if there are `least_images` of
+// them; then it returns true.
+bool lengthen_rows(ConvTanhProblem* problem, const TensorStrides& strides, int64_t least_images = 2);
+
+// What computes the images that k1 does not, if there is a precise_k1. Needs no more workspace than the plan.
+Plan precise_plan(const Plan& plan);
 
 // Completes a plan that has its problem, filter_group_stride, linear and gate.
 void finish_plan(const DispatchOptions& options, Plan* plan);

@@ -1,5 +1,6 @@
 // Dispatch on invented CPUs: it is a pure function, so no test here depends on the machine.
 #include "kernels/cpu/layout.h"
+#include "kernels/dispatch/cost.h"
 #include "kernels/dispatch/plan.h"
 #include "tests/native/kernel_test_util.h"
 
@@ -14,7 +15,7 @@ Plan plan_for(uint32_t features, const ConvTanhProblem& problem) {
 
 TEST(best_built_variant_that_the_features_allow) {
   const ConvTanhProblem p = make_problem(DType::kFloat32, 1, 64, 32, 32, 64, 3, 1, 1, 1, 1);
-  for (uint32_t features = 0; features < 4; ++features) {
+  for (uint32_t features = 0; features < 4; ++features) {  // without a matrix unit, which is a matter of cost
     const char* expected = "portable";
 #ifdef MSCT_BUILD_AVX2
     if (features & kFeatureAvx2) expected = "avx2";
@@ -35,6 +36,8 @@ TEST(ceilings) {
   CHECK_EQ(mask, static_cast<uint32_t>(kFeatureAvx2));
   CHECK(ceiling_mask("avx512", &mask));
   CHECK_EQ(mask, static_cast<uint32_t>(kFeatureAvx2 | kFeatureAvx512));
+  CHECK(ceiling_mask("amx", &mask));
+  CHECK_EQ(mask, static_cast<uint32_t>(kFeatureAvx2 | kFeatureAvx512 | kFeatureAmxBf16));
   for (const char* unknown : {"", "AVX2", "avx", "avx512 ", "best"}) CHECK(!ceiling_mask(unknown, &mask));
 }
 
@@ -123,6 +126,99 @@ TEST(input_is_read_in_place_only_as_contiguous_float32) {
   CHECK_EQ(plan_for(0, make_problem(DType::kFloat32, 1, 64, 28, 28, 128, 3, 1, 1, 1, 1)).direct, 0);
 }
 
+#ifdef MSCT_BUILD_AMX
+
+constexpr uint32_t kAmxMachine = kFeatureAvx2 | kFeatureAvx512 | kFeatureAmxBf16;
+
+// Tiles where there is work for them; vectors where a tile would be empty for the most part.
+TEST(tiles_are_taken_where_they_pay) {
+  struct Case {
+    int64_t n, ci, size, co, k, stride, pad, groups;
+    bool bfloat16, float16, float32;
+  };
+  const Case cases[] = {
+      {4, 64, 28, 128, 1, 1, 0, 1, true, true, false},   {1, 64, 256, 32, 3, 1, 1, 1, true, true, true},
+      {2, 64, 56, 128, 3, 2, 1, 1, true, true, true},    {1, 256, 32, 256, 3, 1, 1, 1, true, true, true},
+      {1, 64, 56, 64, 3, 1, 1, 64, false, false, false},  // depthwise
+      {1, 1, 8, 1, 3, 1, 1, 1, false, false, false},
+  };
+  for (const Case& c : cases) {
+    for (const auto& [dtype, takes_tiles] :
+         {std::pair(DType::kBFloat16, c.bfloat16), std::pair(DType::kFloat16, c.float16),
+          std::pair(DType::kFloat32, c.float32)}) {
+      const ConvTanhProblem p = make_problem(dtype, c.n, c.ci, c.size, c.size, c.co, c.k, c.stride, c.pad, 1, c.groups);
+      const Plan plan = plan_for(kAmxMachine, p);
+      if ((std::string(plan.k1->name) == "amx") != takes_tiles) {
+        fail(__FILE__, __LINE__, describe(p) + ": " + plan.k1->name);
+      }
+      CHECK_EQ(std::string(plan.k2->name), "avx512");
+      CHECK(std::string(plan_for(kFeatureAvx2 | kFeatureAvx512, p).k1->name) != "amx");
+    }
+  }
+}
+
+TEST(few_channels_fill_tiles_with_taps) {
+  // A first layer: rows of taps in K. A last layer: rows of taps in M. A middle layer: neither.
+  const auto scheme = [](int64_t ci, int64_t co, int64_t k, int64_t stride) {
+    const ConvTanhProblem p = make_problem(DType::kBFloat16, 1, ci, 224, 224, co, k, stride, k / 2, 1, 1);
+    return plan_for(kAmxMachine, p).scheme;
+  };
+  CHECK_EQ(scheme(3, 64, 7, 2).fold_w, 7);
+  CHECK_EQ(scheme(1, 64, 5, 1).folds(), 25);
+  CHECK_EQ(scheme(64, 3, 7, 1).spread_w, 7);
+  CHECK_EQ(scheme(64, 64, 3, 1).folds() * scheme(64, 64, 3, 1).spread_w, 1);
+}
+
+// Three products for float16 and where the caller allows a loss, six for float32.
+TEST(products_of_terms_follow_the_dtype) {
+  const auto products = [](DType dtype, int64_t cube_math_type) {
+    ConvTanhProblem p = make_problem(dtype, 1, 256, 32, 32, 256, 3, 1, 1, 1, 1);
+    p.cube_math_type = cube_math_type;
+    return plan_for(kAmxMachine, p).scheme.products;
+  };
+  CHECK_EQ(products(DType::kBFloat16, 0), 1);
+  CHECK_EQ(products(DType::kFloat16, 0), 3);
+  const int64_t float32[] = {6, 3, 6, 3};
+  for (int64_t type = 0; type < 4; ++type) CHECK_EQ(products(DType::kFloat32, type), float32[type]);
+}
+
+// What is computed must not depend on how many images or threads there are.
+TEST(the_choice_does_not_depend_on_threads_or_batch) {
+  Random random(8);
+  for (int round = 0; round < 2000; ++round) {
+    ConvTanhProblem p = random_problem(&random);
+    const int64_t candidate = random.integer(0, 9);
+    p.n = 1;
+    const Plan one = make_plan({kAmxMachine, Fusion::kAuto, 1, nullptr, candidate}, p);
+    p.n = 7;
+    const Plan many = make_plan({kAmxMachine, Fusion::kAuto, 8, nullptr, candidate}, p);
+    const bool same = one.k1 == many.k1 && std::memcmp(&one.scheme, &many.scheme, sizeof(K1Scheme)) == 0 &&
+                      one.tiling.ci == many.tiling.ci && one.images_are_pixels == many.images_are_pixels;
+    if (!same) fail(__FILE__, __LINE__, describe(p));
+  }
+}
+
+#endif
+
+TEST(candidates_are_sorted_and_can_be_chosen) {
+  Random random(9);
+  for (int round = 0; round < 300; ++round) {
+    Plan plan = {};
+    plan.problem = random_problem(&random);
+    const std::vector<K1Candidate> all = k1_candidates({~0u, Fusion::kAuto, 1}, plan);
+    for (size_t i = 0; i < all.size(); ++i) {
+      CHECK(all[i].nanoseconds > 0);
+      CHECK(i == 0 || all[i - 1].nanoseconds <= all[i].nanoseconds);
+      CHECK(choose_k1({~0u, Fusion::kAuto, 1, nullptr, static_cast<int64_t>(i)}, plan).k1 == all[i].k1);
+    }
+    for (const K1Variant& variant : k1_variants()) {
+      const K1Candidate chosen = choose_k1({~0u, Fusion::kAuto, 1, variant.name}, plan);
+      const bool can = std::any_of(all.begin(), all.end(), [&](const K1Candidate& c) { return c.k1 == &variant; });
+      CHECK((chosen.k1 == &variant) == can);
+    }
+  }
+}
+
 // The order of every sum depends on the K step alone: never on threads or batch.
 TEST(the_k_step_does_not_depend_on_threads_or_batch) {
   for (int64_t ci : {1, 3, 64, 320, 1000}) {
@@ -143,13 +239,14 @@ TEST(tilings_are_within_the_problem) {
   Random random(6);
   for (int round = 0; round < 2000; ++round) {
     const ConvTanhProblem p = random_problem(&random);
-    for (uint32_t features : {0u, 1u, 3u}) {
+    for (uint32_t features : {0u, 1u, 3u, 7u}) {
       const Plan plan = make_plan({features, Fusion::kAuto, random.integer(1, 9)}, p);
       const Tiling& t = plan.tiling;
       const bool sound = t.rows >= 1 && t.rows <= plan.problem.ho && t.cols >= 1 && t.cols <= plan.problem.wo &&
                          t.co >= 1 && t.co <= p.co / p.groups && t.ci >= 1 && t.ci <= p.ci / p.groups &&
                          (t.cols == plan.problem.wo || t.cols % plan.k1->kernel.lanes == 0) &&
-                         (t.co == p.co / p.groups || t.co % plan.k1->kernel.panel == 0) && plan.threads >= 1;
+                         (t.co == p.co / p.groups || t.co % plan.k1->kernel.panel == 0) && plan.threads >= 1 &&
+                         plan.scheme.depth >= 1 && plan.scheme.depth <= plan.k1->kernel.depth;
       if (!sound) fail(__FILE__, __LINE__, describe(p));
     }
   }
@@ -166,7 +263,7 @@ TEST(workspaces_are_bounded) {
                         {1, 3, 224, 224, 64, 7, 2, 3, 1},    {1, 64, 256, 256, 3, 7, 1, 3, 1},
                         {1, 2, 2000, 2000, 2, 2, 1, 0, 999}, {1, 8, 512, 512, 8, 16, 16, 0, 1}};
   for (const Case& c : cases) {
-    for (uint32_t features : {0u, 1u, 3u}) {
+    for (uint32_t features : {0u, 1u, 3u, 7u}) {
       for (Fusion fusion : {Fusion::kHalf, Fusion::kTrue}) {
         const ConvTanhProblem p =
             make_problem(DType::kFloat32, c.n, c.ci, c.h, c.w, c.co, c.k, c.stride, c.pad, c.dilation, 1);

@@ -25,14 +25,16 @@ TEST(fuzz) {
     for (const K1Variant& variant : k1_variants()) {
       uint32_t mask = 0;
       CHECK(ceiling_mask(variant.name, &mask));
-      if ((variant.features & ~detected_features()) != 0) continue;
+      if (is_tested_elsewhere(variant.features) || (variant.features & ~runnable_features()) != 0) continue;
       std::vector<char> other;
+      const int64_t candidate = random.integer(0, 4);
       for (Fusion fusion : {Fusion::kHalf, Fusion::kTrue}) {
         Random values(seed);
         Tensors tensors(p, &values, size_of(p.dtype) * random.integer(0, 9));
-        const Plan plan =
-            run({mask & detected_features(), fusion, random.integer(1, 4)}, &tensors, random.integer(0, 63));
-        CHECK(plan.k1 == &variant);
+        const DispatchOptions options = {mask & runnable_features(), fusion, random.integer(1, 4), variant.name,
+                                         candidate};
+        const Plan plan = run(options, &tensors, random.integer(0, 63));
+        CHECK(plan.k1 == &variant || variant.kernel.halves == 2);
         tensors.check("seed " + std::to_string(seed) + ", " + variant.name + ", " + describe(p));
         const std::vector<char> y(tensors.y.data(), tensors.y.data() + tensors.y.size());
         if (other.empty()) other = y;

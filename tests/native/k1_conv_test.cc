@@ -20,9 +20,9 @@ void check_gemm(const K1Kernel& kernel, int64_t m, int64_t k, int64_t rows, int6
   for (int64_t& offset : k_offset) offset = random->integer(0, 40);
   const std::vector<float> before(c.data(), c.data() + c.size());
 
-  kernel.pack_filter({filter.data(), DType::kFloat32, {k, 1, 1, 1}, m, k, 1, 1}, packed.data());
-  kernel.run({m, k, packed.data(), b.data(), k_offset.data(), rows, vectors, b_row_stride, c_row_stride, c_m_stride,
-              c.data(), first ? bias.data() : nullptr});
+  kernel.pack_filter({filter.data(), DType::kFloat32, {k, 1, 1, 1}, m, k, 1, 1, kVectorScheme}, packed.data());
+  kernel.run({m, k, packed.data(), b.data(), k_offset.data(), 1, 0, rows, vectors, b_row_stride, c_row_stride,
+              c_m_stride, c.data(), first ? bias.data() : nullptr});
 
   std::vector<bool> written(before.size(), false);
   for (int64_t i = 0; i < m; ++i) {
@@ -132,12 +132,12 @@ void input(const K1Variant& variant) {
     in.rows = random.integer(1, 4);
     in.pitch = lanes * random.integer(1, 5);
     const int64_t plane = in.h.phases * in.w.phases * in.rows * in.pitch;
-    in.ci_stride = plane + random.integer(0, 9);
+    in.plane_stride = plane + random.integer(0, 9);
     const int64_t extent = (in.ci - 1) * in.strides[0] + (in.hi - 1) * in.strides[1] + (in.wi - 1) * step + 1;
     Guarded<char> source(extent * size_of(in.dtype), size_of(in.dtype));
     for (int64_t i = 0; i < extent; ++i) from_float(source.data(), i, in.dtype, random.real(-2, 2));
     in.source = source.data();
-    Guarded<float> packed((in.ci - 1) * in.ci_stride + plane);
+    Guarded<float> packed((in.ci - 1) * in.plane_stride + plane);
     variant.kernel.pack_input(in, packed.data());
     CHECK(packed.intact());
     bool same = true;
@@ -151,7 +151,7 @@ void input(const K1Variant& variant) {
       const int64_t w = in.left + in.w.first(q) + c * in.w.stride;
       const bool inside = h >= 0 && h < in.hi && w >= 0 && w < in.wi;
       const int64_t at = ci * in.strides[0] + h * in.strides[1] + w * in.strides[2];
-      same &= packed[ci * in.ci_stride + i % plane] == (inside ? to_float(in.source, at, in.dtype) : 0.0f);
+      same &= packed[ci * in.plane_stride + i % plane] == (inside ? to_float(in.source, at, in.dtype) : 0.0f);
     }
     CHECK(same);
   }

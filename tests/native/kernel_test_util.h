@@ -21,12 +21,23 @@ namespace msct_test {
 
 using namespace msct;
 
+// What can run in this program: a build with tiles in software has AMX everywhere, and tests it alone.
+#ifdef MSCT_SOFTWARE_TILES
+constexpr uint32_t kSoftwareFeatures = kFeatureAmxBf16;
+#else
+constexpr uint32_t kSoftwareFeatures = 0;
+#endif
+inline uint32_t runnable_features() { return detected_features() | kSoftwareFeatures; }
+
+inline bool is_tested_elsewhere(uint32_t features) { return kSoftwareFeatures != 0 && features != kSoftwareFeatures; }
+
 // The variant of that name; skips the test if this CPU can't run it.
 template <typename Variant>
 const Variant& require(VariantList<Variant> variants, const char* name) {
   for (const Variant& variant : variants) {
     if (std::string(name) != variant.name) continue;
-    if ((variant.features & ~detected_features()) != 0) SKIP("this CPU lacks the features of " + std::string(name));
+    if (is_tested_elsewhere(variant.features)) SKIP("this program tests tiles in software");
+    if ((variant.features & ~runnable_features()) != 0) SKIP("this CPU lacks the features of " + std::string(name));
     return variant;
   }
   SKIP("the compiler could not build " + std::string(name));
@@ -36,8 +47,11 @@ inline uint32_t require_ceiling(const char* name) {
   require(k1_variants(), name);
   uint32_t mask = 0;
   CHECK(ceiling_mask(name, &mask));
-  return mask & detected_features();
+  return mask & runnable_features();
 }
+
+// Options under which a variant computes whatever it can.
+inline DispatchOptions require_options(const char* name) { return {require_ceiling(name), Fusion::kAuto, 2, name}; }
 
 // n elements with guard bytes on both sides, `misalign` bytes off a 64-byte boundary.
 template <typename T>

@@ -15,7 +15,7 @@ import pytest
 import ms_convtanh
 from ms_convtanh import native
 
-VARIANTS = ("avx512", "avx2", "portable")  # best first
+VARIANTS = ("amx", "avx512", "avx2", "portable")  # best first
 
 
 def test_features() -> None:
@@ -41,10 +41,11 @@ def test_ceiling_is_what_runs(ceiling: str) -> None:
     """A forced ceiling is the variant reported for a problem."""
     features = ms_convtanh.features()
     assert features.max_isa == ceiling
-    assert (features.k1, features.k2) == (ceiling, ceiling)
+    k2 = "avx512" if ceiling == "amx" else ceiling  # the matrix unit has no tanh
     assert features.allowed[0] == ceiling
-    plan = ms_convtanh.explain((1, 64, 56, 56), (64, 64, 3, 3))
-    assert (plan.k1, plan.k2) == (ceiling, ceiling)
+    assert features.k1 in (ceiling, k2)
+    plan = ms_convtanh.explain((1, 64, 56, 56), (64, 64, 3, 3), "bfloat16")
+    assert (plan.k1, plan.k2) == (ceiling, k2) == (plan.candidates[0].k1, features.k2)
 
 
 def test_options_nest_and_end() -> None:
@@ -63,7 +64,7 @@ def test_options_nest_and_end() -> None:
 
 @pytest.mark.parametrize(
     ("name", "value", "words"),
-    [("max_isa", "sse9", "portable, avx2, avx512"), ("fusion", "both", "auto, half"), ("num_threads", 0, "1")],
+    [("max_isa", "sse9", "portable, avx2, avx512, amx"), ("fusion", "both", "auto, half"), ("num_threads", 0, "1")],
 )
 def test_unknown_option_values(name: str, value: object, words: str) -> None:
     """An unknown value names the option and what it may be; nothing changes."""
@@ -135,6 +136,17 @@ def test_explain() -> None:
     assert plan.tile_ci >= 1
     assert plan.tile_cols >= 1
     assert isinstance(plan.direct, bool)
+    assert plan.candidates[0].k1 == plan.k1
+    assert {candidate.k1 for candidate in plan.candidates} == set(ms_convtanh.features().allowed)
+    costs = [candidate.microseconds for candidate in plan.candidates]
+    assert costs == sorted(costs)
+    assert costs[0] > 0
+
+
+def test_candidates_as_text() -> None:
+    """Only what sets a candidate apart is named."""
+    assert str(native.Candidate("avx2", 1, 1, 1, 203.25)) == "avx2 203 us"
+    assert str(native.Candidate("amx", 3, 7, 1, 0.5)) == "amx (3 products, 7 folded taps) 0.50 us"
 
 
 def test_explain_workspace_of_half_fusion() -> None:

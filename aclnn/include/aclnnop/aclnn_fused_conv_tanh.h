@@ -25,7 +25,7 @@ extern "C" {
  *   dilations     [h, w] or [l]; each > 0
  *   groups        divides Cin and Cout
  *   cubeMathType  0 KEEP_DTYPE, 1 ALLOW_FP32_DOWN_PRECISION, 2 USE_FP16, 3 USE_HF32: how far float32 products may be
- *                 rounded. The CPU kernels compute at KEEP_DTYPE precision for all four.
+ *                 rounded. CPU kernels compute at KEEP_DTYPE precision for all four, but for 1 and 3 with AMX.
  *   y             [N, Cout, Ho, Wo] or [N, Cout, Lo], Ho = (H + top + bottom - dilation * (Kh - 1) - 1) / stride + 1
  *
  * All tensors share one dtype: ACL_FLOAT, ACL_FLOAT16 or ACL_BF16; sums and tanh are computed in float32 and rounded

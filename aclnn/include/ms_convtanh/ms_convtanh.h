@@ -22,7 +22,7 @@ MSCT_PUBLIC const char *msctGetVersion(void);
 /*
  * Options. Each starts from its environment variable, read at its first use, and can be changed at any time; calls made
  * afterwards follow the new value. A null value returns to the environment's.
- *   "max_isa"      MS_CONVTANH_MAX_ISA      ceiling of the kernels' instruction sets: portable, avx2, avx512
+ *   "max_isa"      MS_CONVTANH_MAX_ISA      ceiling of the kernels' instruction sets: portable, avx2, avx512, amx
  *   "fusion"       MS_CONVTANH_FUSION       auto (default), half or true
  *   "num_threads"  MS_CONVTANH_NUM_THREADS  1 or more; never above the affinity mask and the cgroup quota
  * Returns ACLNN_SUCCESS, ACLNN_ERR_PARAM_NULLPTR (name) or ACLNN_ERR_PARAM_INVALID (unknown name or value).
@@ -44,9 +44,19 @@ typedef struct msctInfo {
 } msctInfo;
 MSCT_PUBLIC aclnnStatus msctGetInfo(msctInfo *info);
 
+/* A way to compute the convolution, and what it is estimated to take. */
+typedef struct msctCandidate {
+  const char *k1;       // K1 variant: portable, avx2, avx512, amx
+  int64_t products;     // products of bfloat16 terms for each product of x and filter, in amx; 1 elsewhere
+  int64_t foldedTaps;   // taps that fill the reduction of a tile where input channels are few, 1 if none do
+  int64_t spreadTaps;   // taps that fill the rows of a tile where output channels are few, 1 if none do
+  double microseconds;  // estimate, for one image on one thread, without tanh
+} msctCandidate;
+enum { MSCT_MAX_CANDIDATES = 8 };
+
 /* The plan of a problem: what phase 2 would do. */
 typedef struct msctPlan {
-  const char *k1;          // K1 variant: portable, avx2, avx512
+  const char *k1;          // K1 variant: portable, avx2, avx512, amx
   const char *k2;          // K2 variant: portable, avx2, avx512
   const char *fusion;      // half or true
   int64_t direct;          // 1 if K1 reads x in place where it can
@@ -56,6 +66,8 @@ typedef struct msctPlan {
   int64_t tileCi;          // input channels in a K step
   int64_t threads;
   uint64_t workspaceSize;  // bytes
+  int64_t candidateCount;  // at least 1
+  msctCandidate candidates[MSCT_MAX_CANDIDATES];  // cheapest first; the first one is what the plan takes
 } msctPlan;
 
 /* Takes phase 1's arguments, makes phase 1's checks, and fills *plan instead of making an executor. */
