@@ -21,8 +21,8 @@
 // Order of the loops: a panel of a stays in L1 while all pixels stream past it; overlapping taps make b the smaller
 // stream.
 //
-// Edges: a pixel is a column of b and c, and an output channel a row of a and c. Nothing that lies beside the block, NaN
-// or not, reaches its sums. Rows of K that do not exist are zeros in a and in b.
+// Edges: a pixel is a column of b and c, and an output channel a row of a and c. Nothing that lies beside the block,
+// NaN or not, reaches its sums. Rows of K that do not exist are zeros in a and in b.
 //
 // Rounding: products are exact; each tile adds its odd and its even rows of K in order, from zero, then both to c; all
 // to nearest even, denormal inputs and results taken as zero.

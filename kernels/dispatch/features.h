@@ -17,8 +17,8 @@ enum Feature : uint32_t {
 // the use of tiles to processes that ask: where there are any, the first call does.
 uint32_t detected_features();
 
-// The ceilings of MS_CONVTANH_MAX_ISA, lowest first: "portable", "avx2", "avx512", "amx". Each allows the features of all
-// ceilings below it. Returns false for any other word.
+// The ceilings of MS_CONVTANH_MAX_ISA, lowest first: "portable", "avx2", "avx512", "amx". Each allows the features of
+// all ceilings below it. Returns false for any other word.
 bool ceiling_mask(const char* isa, uint32_t* mask);
 
 // All accepted words, as they appear in error messages.

@@ -65,8 +65,8 @@ struct TensorStrides {
 
 // Rewrites a problem, where its strides allow it, so that one row of pixels becomes as long as it can:
 // a 1x1 convolution has the rows of each image joined into one; where the filter covers all of x, as in the last
-// convolution of LeNet-5, the taps become channels of a 1x1 convolution and the images its pixels, if there are `least_images` of
-// them; then it returns true.
+// convolution of LeNet-5, the taps become channels of a 1x1 convolution and the images its pixels, if there are
+// `least_images` of them; then it returns true.
 bool lengthen_rows(ConvTanhProblem* problem, const TensorStrides& strides, int64_t least_images = 2);
 
 // What computes the images that k1 does not, if there is a precise_k1. Needs no more workspace than the plan.
