@@ -10,7 +10,8 @@
 //   e(x) + e(w) + log2 K < 124  no sum of x1 w1 overflows that would not without rounding x1 and w1
 //
 // The other images, and all if the filter or the bias is at fault, are left to a vector kernel. Inf and NaN are no
-// fault. The decision is made for whole images, so that it depends neither on the batch nor on how an image is cut into blocks.
+// fault. The decision is made for whole images, so that it depends neither on the batch nor on how an image is cut into
+// blocks.
 #ifndef MS_CONVTANH_KERNELS_CPU_RANGE_CHECK_H_
 #define MS_CONVTANH_KERNELS_CPU_RANGE_CHECK_H_
 
