@@ -109,7 +109,9 @@ Layout make_layout(const Plan& plan) {
   layout.scratch = parts.end;
   layout.scratch_partial = align(plan.scheme.planes(tiling.ci) * layout.plane_stride * f32);
   layout.scratch_tile = layout.scratch_partial + align(tiling.co * spread_w * layout.partial_m_stride * f32);
-  layout.scratch_stride = layout.scratch_tile + (half ? 0 : align(tiling.co * layout.c_m_stride * f32));
+  // K2 reads whole vectors of each row: of the last one, where rows are narrower than that, beyond the tile.
+  const int64_t tile = tiling.co * layout.c_m_stride + (layout.flat ? lanes : 0);
+  layout.scratch_stride = layout.scratch_tile + (half ? 0 : align(tile * f32));
   layout.total = layout.scratch + plan.threads * layout.scratch_stride + kAlignment;
   return layout;
 }
