@@ -277,12 +277,9 @@ def _gradients_in_graph(geometry: Geometry, has_bias: bool) -> Callable[..., Any
 
 def _convolution(geometry: Geometry) -> Callable[..., Any]:
     """conv2d in float32 by MindSpore's own operator."""
-    rank, strides, pads, dilations, groups, pad_mode = geometry
+    rank, *given, pad_mode = geometry
     one_axis = rank == 3
-    if len(pads) < 2 * len(strides):
-        pads = tuple(pad for pad in pads for _ in range(2))
-    if one_axis:
-        strides, pads, dilations = (1, *strides), (0, 0, *pads), (1, *dilations)
+    strides, pads, dilations, groups = astuple(Attributes(*given).on_two_axes())
     if pad_mode != "pad":
         pads = 0
 

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from mindspore.ops import constexpr
 from mindspore.ops.operations import _grad_ops, nn_ops
 
 from ms_convtanh._library import OPERATOR
-from ms_convtanh._problem import Attributes, Shape
+from ms_convtanh._problem import Attributes, Shape, same_pads
 
 ENTRY = "aclnnFusedConvTanh"
 _HEADER = "op_api/include/aclnn_fused_conv_tanh.h"  # MindSpore reads the prototype out of it
@@ -93,19 +94,14 @@ def explicit_pads(pad_mode: str, padding: Any, x: Shape, kernel: Sequence[int], 
         raise ValueError(f"{OPERATOR}: pad_mode 'same' on Ascend needs a static height and width of x, got {x}")
     pads: tuple[int, ...] = ()
     for size, taps, stride, dilation in zip(x[2:], kernel, strides, dilations, strict=True):
-        total = max((-(-size // stride) - 1) * stride + dilation * (taps - 1) + 1 - size, 0)
-        pads += (total // 2, total - total // 2)
+        pads += same_pads(size, dilation * (taps - 1) + 1, stride)
     return pads
 
 
 def gradients(attributes: Attributes) -> Callable[..., Any]:
     """The gradients of x, filter and bias from MindSpore's own operators, in float32 as on the CPU."""
-    strides, pads, dilations, groups = attributes.strides, attributes.pads, attributes.dilations, attributes.groups
-    one_axis = len(strides) == 1
-    if len(pads) < 2 * len(strides):
-        pads = tuple(pad for pad in pads for _ in range(2))
-    if one_axis:
-        strides, pads, dilations = (1, *strides), (0, 0, *pads), (1, *dilations)
+    one_axis = len(attributes.strides) == 1
+    strides, pads, dilations, groups = astuple(attributes.on_two_axes())
 
     def bprop(x: Any, conv_filter: Any, bias: Any, y: Any, grad_y: Any) -> Any:
         y32, x32, filter32 = y.astype(mstype.float32), x.astype(mstype.float32), conv_filter.astype(mstype.float32)

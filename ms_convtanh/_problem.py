@@ -4,7 +4,7 @@ import ctypes
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from numbers import Integral
 from typing import Any
@@ -80,16 +80,34 @@ class Attributes:
             to_int("groups", groups, caller),
         )
 
+    @property
+    def each_side(self) -> tuple[int, ...]:
+        """pads with a value for each side of each axis."""
+        if len(self.pads) > len(self.strides):
+            return self.pads
+        return tuple(pad for pad in self.pads for _ in range(2))
+
+    def on_two_axes(self) -> "Attributes":
+        """Those of the same problem on (N, C, H, W), with pads for each side: (N, C, L) is (N, C, 1, L)."""
+        if len(self.strides) == 2:
+            return replace(self, pads=self.each_side)
+        return Attributes((1, *self.strides), (0, 0, *self.each_side), (1, *self.dilations), self.groups)
+
     def y_shape(self, x: Shape, filter_shape: Shape) -> Shape:
         """Shape of y, the formula of the operator. Wrong arguments give some shape that the library then refuses."""
         y = [*x[:1], *filter_shape[:1], *[0] * (len(x) - 2)]
         axes = zip(x[2:], filter_shape[2:], self.strides, self.dilations, strict=False)
-        both = self.pads if len(self.pads) > len(self.strides) else [pad for pad in self.pads for _ in range(2)]
         for axis, (size, taps, stride, dilation) in enumerate(axes):
-            room = size + sum(both[2 * axis : 2 * axis + 2]) - dilation * (taps - 1) - 1
+            room = size + sum(self.each_side[2 * axis : 2 * axis + 2]) - dilation * (taps - 1) - 1
             steps = room // max(stride, 1) + 1
             y[axis + 2] = steps if 0 <= steps < 2**40 else 0
         return tuple(y)
+
+
+def same_pads(size: int, extent: int, stride: int) -> tuple[int, int]:
+    """The pads of pad_mode "same" before and behind an axis, for a dilated kernel of this extent."""
+    missing = max((-(-size // stride) - 1) * stride + extent - size, 0)
+    return missing // 2, missing - missing // 2
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,14 @@ accumulation may lose: u * (terms + 1) * sum |a| |b| with u = 2^-24, the first-o
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
+
+from ms_convtanh import _problem
 
 Array = NDArray[Any]
 _UNIT = 2.0**-24  # of float32
@@ -74,11 +76,7 @@ def _pads(attributes: Attributes, sizes: Sequence[int], kernel: Sequence[int], s
         return [0, 0, 0, 0]
     if mode == "pad":
         return list(attributes["pad_list"])
-    pads = []
-    for size, extent, stride in zip(sizes, kernel, strides, strict=True):
-        missing = max((math.ceil(size / stride) - 1) * stride + extent - size, 0)
-        pads += [missing // 2, missing - missing // 2]
-    return pads
+    return [pad for axis in zip(sizes, kernel, strides, strict=True) for pad in _problem.same_pads(*axis)]
 
 
 def _padded(x: Array, pads: Sequence[int], value: float = 0.0) -> Array:
@@ -109,15 +107,14 @@ def _conv2d(attributes: Attributes, x: Array, w: Array) -> Reference:
 @_operator("FusedConvTanh")
 def _fused_conv_tanh(attributes: Attributes, x: Array, w: Array, bias: Array | None = None) -> Reference:
     one_axis = x.ndim == 3
-    strides, dilations, pads = (list(attributes[name]) for name in ("strides", "dilations", "pads"))
-    if len(pads) < 2 * len(strides):
-        pads = [pad for pad in pads for _ in range(2)]
     if one_axis:
         x, w = x[:, :, None], w[:, :, None]
-        strides, dilations, pads = [1, *strides], [1, *dilations], [0, 0, *pads]
+    strides, pads, dilations = (tuple(attributes[name]) for name in ("strides", "pads", "dilations"))
+    given = _problem.Attributes(strides, pads, dilations, attributes["groups"])
+    strides, pads, dilations, groups = astuple(given.on_two_axes())
     extents = [step * (size - 1) + 1 for size, step in zip(w.shape[2:], dilations, strict=True)]
-    pads = _pads({"pad_mode": attributes["pad_mode"], "pad_list": pads}, x.shape[2:], extents, strides)
-    sums = _convolution(x, w, strides, pads, dilations, attributes["groups"])
+    by_mode = _pads({"pad_mode": attributes["pad_mode"], "pad_list": pads}, x.shape[2:], extents, strides)
+    sums = _convolution(x, w, strides, by_mode, dilations, groups)
     y, bound = sums.value, sums.bound
     if bias is not None:
         y = y + bias[:, None, None]
