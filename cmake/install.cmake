@@ -17,10 +17,10 @@ set(MSCT_ASCEND_DIR share/ascend)
 install(DIRECTORY aclnn/ascend DESTINATION ${MSCT_ASCEND_DIR}/aclnn)
 install(DIRECTORY aclnn/include/aclnnop DESTINATION ${MSCT_ASCEND_DIR}/aclnn/include)
 install(
-  FILES aclnn/src/arguments.cc aclnn/src/arguments.h aclnn/src/error.h aclnn/src/tensor_info.cc aclnn/src/tensor_info.h
+  FILES aclnn/src/arguments.cc aclnn/src/arguments.h aclnn/src/error.cc aclnn/src/error.h aclnn/src/tensor_info.cc aclnn/src/tensor_info.h
         aclnn/src/view.cc aclnn/src/view.h
   DESTINATION ${MSCT_ASCEND_DIR}/aclnn/src
 )
-install(FILES kernels/output_size.h kernels/problem.h DESTINATION ${MSCT_ASCEND_DIR}/kernels)
+install(FILES kernels/output_size.h kernels/problem.h kernels/rounding.h DESTINATION ${MSCT_ASCEND_DIR}/kernels)
 file(GLOB MSCT_ASCEND_KERNELS CONFIGURE_DEPENDS kernels/ascend/*.py kernels/ascend/*.cc kernels/ascend/*.h)
 install(FILES ${MSCT_ASCEND_KERNELS} DESTINATION ${MSCT_ASCEND_DIR}/kernels/ascend)

@@ -1,18 +1,6 @@
 #include "aclnn/src/error.h"
 
-#include <algorithm>
-#include <cstdio>
-
-#include "acl/acl_rt.h"
-
 namespace msct {
-namespace {
-
-// A plain array: it needs no destructor, so that it is there until the thread's very end.
-thread_local char message[1024];
-thread_local bool has_message = false;
-
-}  // namespace
 
 int32_t fail(int32_t status, const char* function, const char* format, ...) {
   va_list values;
@@ -20,20 +8,6 @@ int32_t fail(int32_t status, const char* function, const char* format, ...) {
   vfail(status, function, format, values);
   va_end(values);
   return status;
-}
-
-int32_t vfail(int32_t status, const char* function, const char* format, va_list values) {
-  constexpr int kSize = sizeof(message);
-  const int used = std::min(std::snprintf(message, kSize, "%s: ", function), kSize - 1);
-  std::vsnprintf(message + used, kSize - used, format, values);
-  has_message = true;
-  return status;
-}
-
-const char* take_message() {
-  const bool taken = has_message;
-  has_message = false;
-  return taken ? message : nullptr;
 }
 
 int32_t check_not_null(int32_t status, const char* function, std::initializer_list<NamedPointer> pointers) {
@@ -44,5 +18,3 @@ int32_t check_not_null(int32_t status, const char* function, std::initializer_li
 }
 
 }  // namespace msct
-
-const char* aclGetRecentErrMsg() { return msct::take_message(); }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <initializer_list>
 
+#include "kernels/rounding.h"
+
 namespace msct {
 namespace ascend {
 namespace {
@@ -21,9 +23,6 @@ struct Tile {
 };
 constexpr Tile kK1Tiles[] = {{128, 256}, {64, 256}, {128, 128}, {64, 128}, {128, 64}, {64, 64}};
 constexpr Tile kK12Tiles[] = {{128, 128}, {64, 128}, {128, 64}, {64, 64}};
-
-constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-constexpr int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 
 // Of factors >= 0; INT64_MAX for what an int64_t cannot hold.
 int64_t product(std::initializer_list<int64_t> factors) {

@@ -7,11 +7,9 @@
 
 #include "kernels/cpu/k1_conv.h"
 #include "kernels/dispatch/plan.h"
+#include "kernels/rounding.h"
 
 namespace msct {
-
-constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-constexpr int64_t round_up(int64_t a, int64_t multiple) { return ceil_div(a, multiple) * multiple; }
 
 // The size of the equal parts of at most `limit` that `total` falls into.
 constexpr int64_t even_part(int64_t total, int64_t limit) {
