@@ -66,16 +66,6 @@ MSCT_INLINE void pack_elements(const K1Input& input, float* packed, Simd::Float 
   }
 }
 
-void pack_input(const K1Input& input, float* packed) {
-  if (input.dtype == DType::kFloat32) {
-    pack_elements(input, packed, Simd::load);
-  } else if (input.dtype == DType::kFloat16) {
-    pack_elements(input, packed, Simd::load_f16);
-  } else {
-    pack_elements(input, packed, Simd::load_bf16);
-  }
-}
-
 // The GEMM.
 
 template <int kHeight, int kVectors>

@@ -143,3 +143,17 @@ MSCT_INLINE void pack_row(const K1Input& input, int64_t ci, int64_t row, const C
     load_elements(packed + columns.begin, from, step, n, load);
   }
 }
+
+// How the kernel that includes this file packs x of one element type.
+template <typename Element>
+MSCT_INLINE void pack_elements(const K1Input& input, float* packed, Simd::Float (*load)(const Element*));
+
+void pack_input(const K1Input& input, float* packed) {
+  if (input.dtype == DType::kFloat32) {
+    pack_elements(input, packed, Simd::load);
+  } else if (input.dtype == DType::kFloat16) {
+    pack_elements(input, packed, Simd::load_f16);
+  } else {
+    pack_elements(input, packed, Simd::load_bf16);
+  }
+}

@@ -241,16 +241,6 @@ MSCT_INLINE void pack_elements(const K1Input& input, float* packed, Simd::Float 
   }
 }
 
-void pack_input(const K1Input& input, float* packed) {
-  if (input.dtype == DType::kFloat32) {
-    pack_elements(input, packed, Simd::load);
-  } else if (input.dtype == DType::kFloat16) {
-    pack_elements(input, packed, Simd::load_f16);
-  } else {
-    pack_elements(input, packed, Simd::load_bf16);
-  }
-}
-
 void add_to_range(const float* values, int64_t stride, int64_t n, K1Range* range) {
   uint32_t below_smallest = range->below_smallest, largest = range->largest;
   const auto add = [&](float value) {
