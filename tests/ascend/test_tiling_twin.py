@@ -19,6 +19,7 @@ from conv_common import (
     tiling_key,
     tiling_values,
 )
+from dispatcher import make_problem
 
 ROOT = Path(__file__).resolve().parents[2]
 DTYPES = ("float32", "float16", "bfloat16")  # in the order of kernels/problem.h
@@ -38,14 +39,11 @@ def problem_of(
     dtype: str, x: tuple[int, ...], conv_filter: tuple[int, ...], stride: int, pad: int, dilation: int, **rest: int
 ) -> Problem | None:
     """None if the filter does not fit into x."""
-    n, ci, hi, wi = x
-    co, _, kh, kw = conv_filter
-    ho, wo = ((size + 2 * pad - dilation * (taps - 1) - 1) // stride + 1 for size, taps in ((hi, kh), (wi, kw)))
-    if min(ho, wo) < 1:
+    both = {"strides": (stride, stride), "pads": (pad,) * 4, "dilations": (dilation, dilation)}
+    try:
+        return make_problem(x, conv_filter, dtype, **both, **rest)
+    except ValueError:
         return None
-    steps = {"stride_h": stride, "stride_w": stride, "dilation_h": dilation, "dilation_w": dilation}
-    pads = dict.fromkeys(("pad_top", "pad_bottom", "pad_left", "pad_right"), pad)
-    return Problem(dtype, n, ci, hi, wi, co, kh, kw, ho, wo, **steps, **pads, **rest)
 
 
 def grid() -> list[Problem]:

@@ -186,26 +186,13 @@ TEST(pack_input) {
     in.ci = random.pick<int64_t>({1, 2, 3, 7});
     in.hi = random.integer(1, 9);
     in.wi = random.pick<int64_t>({1, 5, 16, 40, 1100});
-    const int64_t step = random.pick<int64_t>({1, 1, 2, 0});
-    in.strides[2] = step;
-    in.strides[1] = in.wi * step + random.integer(0, 2);
-    in.strides[0] = in.hi * in.strides[1] + random.integer(0, 2);
-    in.top = random.integer(-12, 12);
-    in.left = random.integer(-50, 50);
-    const auto axis = [&] {
-      const int64_t stride = random.integer(1, 3);
-      const bool shared = random.integer(0, 1) == 1;
-      return K1Axis{stride, random.integer(1, 3), shared ? stride : INT64_MAX, random.integer(1, 3)};
-    };
-    in.h = axis();
-    in.w = axis();
-    in.rows = random.integer(1, 4);
+    place_randomly(&in, &random);
     in.pitch = random.pick<int64_t>({7, 16, 33, 80, 1030});
     in.scheme = random_scheme(in.dtype, random.integer(1, 3), random.integer(1, 3), in.ci, &random);
     in.scheme.spread_w = 1;
     const int64_t plane = in.h.phases * in.w.phases * in.rows * in.pitch;
     in.plane_stride = plane + kTileColumns + random.integer(0, 9);
-    const int64_t extent = (in.ci - 1) * in.strides[0] + (in.hi - 1) * in.strides[1] + (in.wi - 1) * step + 1;
+    const int64_t extent = source_extent(in);
     Guarded<char> source(extent * size_of(in.dtype), size_of(in.dtype));
     for (int64_t i = 0; i < extent; ++i) from_float(source.data(), i, in.dtype, random_value(in.dtype, &random));
     in.source = source.data();

@@ -323,6 +323,29 @@ inline ConvTanhProblem random_problem(Random* random) {
   return p;
 }
 
+// Strides, place and phases of a part of x whose ci, hi and wi are set.
+inline void place_randomly(K1Input* in, Random* random) {
+  const int64_t step = random->pick<int64_t>({1, 1, 2, 3, 0});
+  in->strides[2] = step;
+  in->strides[1] = in->wi * step + random->integer(0, 2);
+  in->strides[0] = in->hi * in->strides[1] + random->integer(0, 2);
+  in->top = random->integer(-12, 12);
+  in->left = random->integer(-50, 50);
+  const auto axis = [&] {
+    const int64_t stride = random->integer(1, 3);
+    const bool shared = random->integer(0, 1) == 1;
+    return K1Axis{stride, random->integer(1, 3), shared ? stride : INT64_MAX, random->integer(1, 3)};
+  };
+  in->h = axis();
+  in->w = axis();
+  in->rows = random->integer(1, 4);
+}
+
+// Elements from the first to the last one of its source.
+inline int64_t source_extent(const K1Input& in) {
+  return (in.ci - 1) * in.strides[0] + (in.hi - 1) * in.strides[1] + (in.wi - 1) * in.strides[2] + 1;
+}
+
 }  // namespace msct_test
 
 #endif  // MS_CONVTANH_TESTS_NATIVE_KERNEL_TEST_UTIL_H_
