@@ -16,7 +16,8 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     run(sys.executable, "-m", "build", "--sdist", "--no-isolation", "--outdir", folder, tree)
     (archive,) = folder.glob("*.tar.gz")
     with tarfile.open(archive) as file:
-        file.extractall(folder, filter="data")
+        file.extraction_filter = getattr(tarfile, "data_filter", None)  # not in Python 3.11.2, Debian 12's
+        file.extractall(folder)
     source = folder / archive.name.removesuffix(".tar.gz")
     pip = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
     run(*pip, "wheel", "--no-deps", "--no-index", "--no-build-isolation", "--wheel-dir", folder, source)
