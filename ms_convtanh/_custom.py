@@ -57,13 +57,18 @@ def _registration(
     return info.target("CPU").get_op_info()
 
 
-def _check_library_path() -> None:
+def check_library_path(caller: str) -> None:
+    """Whether MindSpore can load the library from where it is.
+
+    Raises:
+        OSError, RuntimeError: It cannot.
+    """
     _library.load()  # reports a missing library better than MindSpore does
     if ":" in str(_library.PATH):
-        raise RuntimeError(f"{OPERATOR}: MindSpore needs a library path without a colon, got {_library.PATH}")
+        raise RuntimeError(f"{caller}: MindSpore needs a library path without a colon, got {_library.PATH}")
     folder = os.environ.get(_WHITE_LIST)
     if folder is not None and not _library.PATH.is_relative_to(Path(folder).resolve()):
-        raise RuntimeError(f"{OPERATOR}: {_WHITE_LIST} must be a folder that holds {_library.PATH}, got {folder!r}")
+        raise RuntimeError(f"{caller}: {_WHITE_LIST} must be a folder that holds {_library.PATH}, got {folder!r}")
 
 
 def _check_target(made_for: str) -> None:
@@ -121,7 +126,7 @@ class _Operator(ops.Custom, metaclass=_Keeping):
         in_graph: bool,
     ) -> None:
         self._describe(operands, geometry, in_graph, "CPU")
-        _check_library_path()
+        check_library_path(OPERATOR)
         words = {"pad_mode": self._pad_mode, **words}
         super().__init__(
             f"{_library.PATH}:{entry}",
@@ -236,6 +241,18 @@ class FusedConvTanhBackward(_Operator):
         grad_y, y = shapes[:2]
         if grad_y != y:
             raise ValueError(f"{OPERATOR}: the gradient of y must have the shape of y = {y}, got {grad_y}")
+
+
+def register() -> None:
+    """Tells MindSpore the operands and dtypes of the CPU operators. It learns them from their Python form only, and
+    needs them before it runs graphs that were not made here."""
+    if context.get_context("device_target") != "CPU":
+        return
+    geometry = (4, 1, 0, 1, 1, "pad")
+    for has_bias in (False, True):
+        FusedConvTanh(geometry, has_bias, True)
+    for wanted in ("x", "filter", "bias"):
+        FusedConvTanhBackward(geometry, wanted, True)
 
 
 # amp.auto_mixed_precision "O1" computes in float16 or bfloat16 what is in this list, convolutions above all.
