@@ -9,6 +9,7 @@ from ms_convtanh._cli_explain import explain
 from ms_convtanh._cli_info import info
 from ms_convtanh._cli_opp import opp
 from ms_convtanh._cli_profile import profile
+from ms_convtanh._cli_relocate import relocate
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -24,3 +25,4 @@ main.add_command(explain)
 main.add_command(info)
 main.add_command(opp)
 main.add_command(profile)
+main.add_command(relocate)
