@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from ms_convtanh._cell import ConvTanh
     from ms_convtanh._functional import fused_conv_tanh
     from ms_convtanh._fuse import fuse, unfuse
-    from ms_convtanh._relocate import load_mindir, relocate_mindir
     from ms_convtanh._options import options
+    from ms_convtanh._relocate import load_mindir, relocate_mindir
     from ms_convtanh._reports import explain, features
 
     __version__: str

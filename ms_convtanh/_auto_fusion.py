@@ -6,10 +6,10 @@ import logging
 import threading
 from typing import Any
 
-from mindspore import graph
+from mindspore import context, graph
 
 from ms_convtanh import _library, _plugin
-from ms_convtanh._custom import check_library_path, check_target, register
+from ms_convtanh._custom import check_library_path, register
 
 _log = logging.getLogger("ms_convtanh")
 
@@ -44,7 +44,9 @@ def enable_auto_fusion() -> None:
             clang++), a cache folder that cannot be used; or MindSpore cannot load the library from where it is.
     """
     global _plugin_library
-    check_target(_plugin.CALLER)
+    target = context.get_context("device_target")
+    if target != "CPU":
+        raise RuntimeError(f"{_plugin.CALLER}: the device target must be CPU, got {target}")
     check_library_path(_plugin.CALLER)
     with _lock:
         if _plugin_library is None:

@@ -6,6 +6,7 @@ import click
 
 import ms_convtanh
 from ms_convtanh._cli import json_option, reports_errors, show
+from ms_convtanh._extras import require
 
 _file = click.Path(path_type=Path)
 
@@ -28,4 +29,5 @@ def relocate(model: Path, output: Path | None, library: Path | None, as_json: bo
     ms-convtanh relocate model.mindir
     ms-convtanh relocate model.mindir -o here.mindir --json
     """
+    require("ms-convtanh relocate", "mindspore", "mindspore")
     show(ms_convtanh.relocate_mindir(model, output, library=library), as_json)

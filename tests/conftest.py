@@ -1,6 +1,7 @@
 """What all Python tests share."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,18 @@ def fusion(request: pytest.FixtureRequest) -> Iterator[str]:
     """Both fusion modes in turn, in force during the test."""
     with ms_convtanh.options(fusion=request.param):
         yield request.param
+
+
+@pytest.fixture(scope="session")
+def session_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture
+def plugin_cache(session_cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The user's cache folder, in which enable_auto_fusion finds what the first test that needs it compiles."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(session_cache))
+    return session_cache
 
 
 @pytest.fixture(autouse=True)

@@ -26,16 +26,9 @@ import ms_convtanh
 from ms_convtanh import _plugin
 
 
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache folder for this module's plugin, which is compiled once."""
-    return tmp_path_factory.mktemp("cache")
-
-
 @pytest.fixture
-def auto_fusion(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def auto_fusion(plugin_cache: Path) -> Iterator[None]:
     """Graph mode with the pass switched on."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
     ms.set_context(mode=ms.GRAPH_MODE)
     ms_convtanh.enable_auto_fusion()
     yield
@@ -284,11 +277,11 @@ print(net(ms.ops.ones((1, 3, 8, 8), ms.bfloat16)).shape)
 """
 
 
-def test_cached_and_quiet(auto_fusion: None, cache: Path) -> None:
+def test_cached_and_quiet(auto_fusion: None, plugin_cache: Path) -> None:
     """Feature: cache. Description: a new process without a compiler. Expectation: it runs; nothing else is printed."""
-    output = processes.run(PROGRAM, CXX="/no/such/compiler", XDG_CACHE_HOME=str(cache))
+    output = processes.run(PROGRAM, CXX="/no/such/compiler", XDG_CACHE_HOME=str(plugin_cache))
     assert output.splitlines() == ["(1, 4, 8, 8)"]
-    assert [path.suffix for path in (cache / "ms_convtanh").iterdir() if path.suffix != ".lock"] == [".so"]
+    assert [path.suffix for path in (plugin_cache / "ms_convtanh").iterdir() if path.suffix != ".lock"] == [".so"]
 
 
 def compiler_that(commands: str, folder: Path) -> str:

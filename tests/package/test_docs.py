@@ -150,7 +150,7 @@ def run_shell(block: Block, installed: Installed) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
-def test_code(page: Path, installed: Installed, preamble: str) -> None:
+def test_code(page: Path, installed: Installed, preamble: str, plugin_cache: Path) -> None:
     """All blocks of a page in their order, in one folder; Python blocks share their names."""
     names: dict[str, object] = {}
     for block in blocks(page):

@@ -11,7 +11,7 @@ from ms_convtanh.cli import main
 
 COMMANDS = sorted(main.commands)
 RETURNING_DATA = [
-    name for name in ("check", "config", "explain", "info", "profile", "bench", "tune") if name in COMMANDS
+    name for name in ("check", "config", "explain", "info", "profile", "relocate", "bench", "tune") if name in COMMANDS
 ]
 
 
