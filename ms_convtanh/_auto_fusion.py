@@ -46,7 +46,7 @@ def enable_auto_fusion() -> None:
     global _plugin_library
     target = context.get_context("device_target")
     if target != "CPU":
-        raise RuntimeError(f"{_plugin.CALLER}: the device target must be CPU, got {target}")
+        raise RuntimeError(f"{_plugin.CALLER}: the device target must be CPU, got {target}; use ms_convtanh.fuse(net)")
     check_library_path(_plugin.CALLER)
     with _lock:
         if _plugin_library is None:

@@ -15,7 +15,7 @@ from typing import Any
 
 from google.protobuf.message import DecodeError
 
-from mindspore import load
+from mindspore import context, load
 from mindspore._c_expression import _decrypt, _is_cipher_file
 from mindspore.train.mind_ir_pb2 import ModelProto
 
@@ -63,13 +63,11 @@ def load_mindir(
         ValueError: The file is not there or not MindIR; or it is encrypted, and dec_key is missing or wrong, or its
             weights are in files beside it.
         OSError: The weights are in files beside it (as above 1 GB), and its folder cannot be written.
-        RuntimeError: MindSpore cannot load the file, or cannot load the library from where it is.
+        RuntimeError: MindSpore cannot load the file, or cannot load the library from where it is; or the file was
+            exported for CPUs, and the device target is another one.
     """
     path = Path(file_name)
     _check_file(path, "load_mindir", dec_key is not None)
-    check_library_path("load_mindir")
-    register()
-
     if dec_key is None:
         content = path.read_bytes()
     elif callable(dec_mode):
@@ -77,7 +75,14 @@ def load_mindir(
     else:
         content = _decrypt(str(path), dec_key, len(dec_key), dec_mode) or b""
     model = _parsed(content, path, "load_mindir")
-    _relocate(model, str(_library.PATH))
+    if _relocate(model, str(_library.PATH)):  # a file exported for Ascend names the operator only
+        target = context.get_context("device_target")
+        if target != "CPU":
+            raise RuntimeError(
+                f"load_mindir: the device target must be CPU, which {path} was exported for, got {target}"
+            )
+        check_library_path("load_mindir")
+        register()
     content = model.SerializeToString()
     if not _has_files_beside(model):
         return load(str(path), dec_key=dec_key or _NO_KEY, dec_mode=lambda file, key: content)

@@ -20,7 +20,7 @@ from networks import CASES, Functional, made
 from tensors import MS_DTYPES, array, random_tensor
 
 import mindspore as ms
-from mindspore import Tensor, nn, ops
+from mindspore import Parameter, Tensor, mint, nn, ops
 
 import ms_convtanh
 from ms_convtanh import _plugin
@@ -105,6 +105,57 @@ def test_dtypes(dtype: str, bias: bool, auto_fusion: None, lines: Any) -> None:
     assert len(lines()) == 1
     filter_and_bias = [array(parameter) for parameter in net.get_parameters()]
     reference.assert_close(array(y), reference.conv_tanh(array(x), *filter_and_bias, pads=(1, 1, 1, 1)), dtype)
+
+
+class Form(nn.Cell):
+    """Functions in the place of cells."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight, self.bias = Parameter(random_tensor(3, 4, 3, 3, 3) * 0.2), Parameter(random_tensor(4, 4))
+
+    def golden(self, x: np.ndarray) -> np.ndarray:
+        return reference.conv_tanh(x, self.weight.asnumpy(), self.bias.asnumpy(), pads=(1, 1, 1, 1))
+
+
+class OfOps(Form):
+    def construct(self, x: Tensor) -> Tensor:
+        return ops.tanh(ops.conv2d(x, self.weight, self.bias, 1, "pad", 1))
+
+
+class OfPrimitives(Form):
+    def construct(self, x: Tensor) -> Tensor:
+        return ops.Tanh()(ops.bias_add(ops.Conv2D(4, 3, pad_mode="same")(x, self.weight), self.bias))
+
+
+class OfMethods(Form):
+    def construct(self, x: Tensor) -> Tensor:
+        return ops.bias_add(ops.conv2d(x, self.weight, None, 1, "same"), self.bias).tanh()
+
+
+class OfMint(Form):
+    def construct(self, x: Tensor) -> Tensor:
+        return mint.tanh(ops.conv2d(x, self.weight * 1, self.bias, 1, "same"))
+
+
+@pytest.mark.parametrize("form", [OfOps, OfPrimitives, OfMethods, OfMint])
+def test_forms(form: type[Form], auto_fusion: None, lines: Any) -> None:
+    """Feature: pass. Description: ways to write the pair. Expectation: fused, float64 within the standard."""
+    net, x = form(), random_tensor(5, 2, 3, 7, 8)
+    y = net(x).asnumpy()
+    assert len(lines()) == 1
+    reference.assert_close(y, net.golden(x.asnumpy()), "float32")
+
+
+def test_rounding_between_stays(auto_fusion: None, lines: Any) -> None:
+    """Feature: pass. Description: amp "O1" rounds the convolution to float16 before tanh. Expectation: left alone."""
+
+    class Rounded(Form):
+        def construct(self, x: Tensor) -> Tensor:
+            return ops.tanh(ops.conv2d(x.half(), self.weight.half(), None, 1, "same").float())
+
+    Rounded()(random_tensor(5, 2, 3, 7, 8))
+    assert not lines()
 
 
 ATTRIBUTES: dict[str, dict[str, Any]] = {

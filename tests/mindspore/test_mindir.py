@@ -246,3 +246,11 @@ def test_white_list(exported: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MS_CUSTOM_AOT_WHITE_LIST", "/somewhere")
     with pytest.raises(RuntimeError, match="load_mindir: MS_CUSTOM_AOT_WHITE_LIST must be a folder that holds"):
         ms_convtanh.load_mindir(exported[0])
+
+
+def test_device_target(exported: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Feature: errors. Description: a file for CPUs, another device target. Expectation: refused with both."""
+    path, _, _ = exported
+    monkeypatch.setattr(ms.context, "get_context", lambda name: "Ascend")
+    with pytest.raises(RuntimeError, match=f"the device target must be CPU, which {path} was exported for, got Ascend"):
+        ms_convtanh.load_mindir(path)
