@@ -245,9 +245,7 @@ class FusedConvTanhBackward(_Operator):
 
 def register() -> None:
     """Tells MindSpore the operands and dtypes of the CPU operators. It learns them from their Python form only, and
-    needs them before it runs graphs that were not made here."""
-    if context.get_context("device_target") != "CPU":
-        return
+    needs them before it runs graphs that were not made here. The device target must be CPU."""
     geometry = (4, 1, 0, 1, 1, "pad")
     for has_bias in (False, True):
         FusedConvTanh(geometry, has_bias, True)
