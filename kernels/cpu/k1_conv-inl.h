@@ -24,23 +24,42 @@ void pack_bias(const void* source, DType dtype, int64_t stride, int64_t n, float
   }
 }
 
+// to[i][h] = rows[h][i]
+template <int kHeight>
+MSCT_INLINE void interleave(const float (*rows)[kChunk], int64_t n, float* to) {
+  for (int64_t i = 0; i < n; ++i, to += kHeight) {
+    for (int h = 0; h < kHeight; ++h) to[h] = rows[h][i];
+  }
+}
+
+template <int kHeight = kPanel>
+MSCT_INLINE void interleave(const float (*rows)[kChunk], int64_t height, int64_t n, float* to) {
+  if (height == kHeight) {
+    interleave<kHeight>(rows, n, to);
+  } else if constexpr (kHeight > 1) {
+    interleave<kHeight - 1>(rows, height, n, to);
+  }
+}
+
 void pack_filter(const K1Filter& filter, float* packed) {
   const int64_t taps = filter.kh * filter.kw;
   const int64_t k = filter.ci * taps;
   Run run = {filter.kw, filter.strides[3]};
   if (run.join(filter.kh, filter.strides[2])) run.join(filter.ci, filter.strides[1]);
-  float chunk[kChunk];
-  for (int64_t m = 0; m < filter.m; ++m) {
-    const int64_t panel_first = m - m % kPanel;
-    const int64_t height = filter.m - panel_first < kPanel ? filter.m - panel_first : kPanel;
-    float* to = packed + panel_first * k + m % kPanel;
+  float rows[kPanel][kChunk];
+  for (int64_t m = 0; m < filter.m; m += kPanel) {
+    const int64_t height = filter.m - m < kPanel ? filter.m - m : kPanel;
     for (int64_t first = 0; first < k; first += run.n) {
       const int64_t offset =
           m * filter.strides[0] + first / taps * filter.strides[1] + first % taps / filter.kw * filter.strides[2];
       for (int64_t start = 0; start < run.n; start += kChunk) {
         const int64_t size = run.n - start < kChunk ? run.n - start : kChunk;
-        load_row(chunk, filter.source, offset + start * run.step, run.step, size, filter.dtype);
-        for (int64_t i = 0; i < size; ++i, to += height) *to = chunk[i];
+        for (int64_t h = 0; h < height; ++h) {
+          const int64_t from = offset + h * filter.strides[0] + start * run.step;
+          load_row(rows[h], filter.source, from, run.step, size, filter.dtype);
+        }
+        interleave(rows, height, size, packed);
+        packed += size * height;
       }
     }
   }

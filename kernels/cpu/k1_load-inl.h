@@ -36,6 +36,8 @@ MSCT_INLINE void gather(Element* to, const Element* from, int64_t step, int64_t 
 MSCT_INLINE void load_elements(float* to, const float* from, int64_t step, int64_t n, Simd::Float (*)(const float*)) {
   if (step == 1) {
     widen(to, from, n, Simd::load);
+  } else if (step == 2 && n >= Simd::kLanes) {
+    fill_vectors(to, n, [&](int64_t i) { return Simd::load_every_second(from + 2 * i); });
   } else {
     gather(to, from, step, n);
   }

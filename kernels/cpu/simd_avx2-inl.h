@@ -9,6 +9,11 @@ struct Simd {
     const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
     return _mm256_maskload_ps(from, _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n)), lane));
   }
+  static MSCT_INLINE Float load_every_second(const float* from) {
+    const __m256 mixed = _mm256_shuffle_ps(load(from), load(from + 7), _MM_SHUFFLE(3, 1, 2, 0));
+    const __m256d pairs = _mm256_castps_pd(mixed);
+    return _mm256_castpd_ps(_mm256_permute4x64_pd(pairs, _MM_SHUFFLE(3, 1, 2, 0)));
+  }
   static MSCT_INLINE void store(float* to, Float v) { _mm256_storeu_ps(to, v); }
   static MSCT_INLINE Float set(float value) { return _mm256_set1_ps(value); }
   static MSCT_INLINE Float multiply_add(Float a, Float b, Float c) { return _mm256_fmadd_ps(a, b, c); }

@@ -8,6 +8,10 @@ struct Simd {
   static MSCT_INLINE Float load_partial(const float* from, int64_t n) {
     return _mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << n) - 1), from);
   }
+  static MSCT_INLINE Float load_every_second(const float* from) {
+    const __m512i lanes = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 17, 19, 21, 23, 25, 27, 29, 31);
+    return _mm512_permutex2var_ps(load(from), lanes, load(from + 15));
+  }
   static MSCT_INLINE void store(float* to, Float v) { _mm512_storeu_ps(to, v); }
   static MSCT_INLINE Float set(float value) { return _mm512_set1_ps(value); }
   static MSCT_INLINE Float multiply_add(Float a, Float b, Float c) { return _mm512_fmadd_ps(a, b, c); }

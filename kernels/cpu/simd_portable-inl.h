@@ -17,6 +17,8 @@ struct Simd {
     std::memcpy(&v, from, static_cast<size_t>(n) * sizeof(float));
     return v;
   }
+  // from[0], from[2], ... from[2 * (kLanes - 1)]. Nothing behind that is read.
+  static MSCT_INLINE Float load_every_second(const float* from) { return Float{from[0], from[2], from[4], from[6]}; }
   static MSCT_INLINE void store(float* to, Float v) { std::memcpy(to, &v, sizeof(v)); }
   static MSCT_INLINE Float set(float value) { return Float{value, value, value, value}; }
 

@@ -16,6 +16,10 @@ namespace {
 // matrix kernels are four times as high.
 constexpr int64_t kStepElements = 512;
 constexpr int64_t kMatrixStepElements = 288;
+// With few output channels there is one panel or two, and a shorter step costs little. It leaves room for more rows in
+// a block, of which fewer are then packed twice.
+constexpr int64_t kFewOutputs = 8;
+constexpr int64_t kShortStepElements = 192;
 
 // Rates of one core. Only their ratios matter for the choice.
 struct Rates {
@@ -121,7 +125,10 @@ double cost(const ConvTanhProblem& p, const K1Variant& variant, const K1Scheme& 
 int64_t step_channels(const ConvTanhProblem& p, const K1Scheme& scheme) {
   const int64_t ci_group = p.ci / p.groups;
   const int64_t taps = p.kh * p.kw / scheme.spread_w;
-  if (scheme.halves == 1) return even_part(ci_group, kStepElements / taps);
+  if (scheme.halves == 1) {
+    const bool few = p.co / p.groups <= kFewOutputs;
+    return even_part(ci_group, (few ? kShortStepElements : kStepElements) / taps);
+  }
   const int64_t channels = even_part(ci_group, kMatrixStepElements * scheme.halves / scheme.products / taps);
   if (channels >= ci_group) return channels;
   // Whole entries: a multiple of 32 rows of K over all products.
