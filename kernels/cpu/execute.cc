@@ -37,7 +37,7 @@ class Run {
     write_k_offsets(plan_, layout_, at<int64_t>(layout_.packed_offsets), at<int64_t>(layout_.direct_offsets));
     pack_bias();
     const int64_t steps = ceil_div(layout_.ci_group, plan_.tiling.ci);
-    parallel_for(p_.groups * steps * layout_.co_blocks, plan_.threads,
+    parallel_for(plan_.filter_in_place ? 0 : p_.groups * steps * layout_.co_blocks, plan_.threads,
                  [&](int64_t task, int64_t) { pack_filter(task); });
     const int64_t blocks = p_.n * p_.groups * layout_.row_blocks * layout_.col_blocks * layout_.co_blocks;
     parallel_for(blocks, plan_.threads, [&](int64_t task, int64_t slot) {
@@ -98,6 +98,12 @@ class Run {
     return at<float>(layout_.filter) + step * layout_.filter_step + co * step_entries(ci) * k1_.depth;
   }
 
+  // The filter itself, from the same place on.
+  const void* filter(int64_t group, int64_t ci, int64_t co) const {
+    const int64_t* strides = p_.filter_strides;
+    return element(tensors_.filter, group * plan_.filter_group_stride + co * strides[0] + ci * strides[1]);
+  }
+
   void pack_filter(int64_t task) const {
     const TraceMark mark(TracePhase::kPack);
     const int64_t co = task % layout_.co_blocks * plan_.tiling.co;
@@ -105,10 +111,9 @@ class Run {
     const int64_t ci = task / layout_.co_blocks % steps * plan_.tiling.ci;
     const int64_t group = task / layout_.co_blocks / steps;
     K1Filter part;
-    const int64_t* strides = p_.filter_strides;
-    part.source = element(tensors_.filter, group * plan_.filter_group_stride + co * strides[0] + ci * strides[1]);
+    part.source = filter(group, ci, co);
     part.dtype = p_.dtype;
-    std::copy(strides, strides + 4, part.strides);
+    std::copy(p_.filter_strides, p_.filter_strides + 4, part.strides);
     part.m = std::min(plan_.tiling.co, layout_.co_group - co);
     part.ci = std::min(plan_.tiling.ci, layout_.ci_group - ci);
     part.kh = p_.kh;
@@ -166,6 +171,7 @@ class Run {
     part.depth = plan_.scheme.depth;
     part.plane_stride = layout_.plane_stride;
     part.bias = bias(block);
+    part.a_m_stride = plan_.filter_in_place ? p_.filter_strides[0] : 0;
     if (is_spread()) {
       part.c = partial(slot);
       part.c_row_stride = layout_.partial_row_stride;
@@ -211,7 +217,8 @@ class Run {
         part.b = packed;
       }
       part.k = step_entries(ci);
-      part.a = packed_filter(block.group, ci, block.co);
+      part.a = plan_.filter_in_place ? static_cast<const float*>(filter(block.group, ci, block.co))
+                                     : packed_filter(block.group, ci, block.co);
       {
         const TraceMark mark(TracePhase::kK1, operations(block, ci_count));
         k1_.run(part);

@@ -87,6 +87,8 @@ MSCT_INLINE void pack_elements(const K1Input& input, float* packed, Simd::Float 
 
 // The GEMM.
 
+MSCT_INLINE bool is_packed(const K1Block& block) { return block.a_m_stride == 0; }
+
 template <int kHeight, int kVectors>
 MSCT_INLINE void tile(const K1Block& block, const float* a, int64_t m, const float* const* b, float* const* c) {
   Simd::Float sum[kHeight][kVectors];
@@ -96,18 +98,20 @@ MSCT_INLINE void tile(const K1Block& block, const float* a, int64_t m, const flo
     }
   }
   const int64_t* offset = block.k_offset;
-  for (int64_t k = 0; k < block.k; ++k, a += kHeight) {
+  const int64_t a_m_stride = is_packed(block) ? 1 : block.a_m_stride;
+  const int64_t a_k_stride = is_packed(block) ? kHeight : 1;
+  for (int64_t k = 0; k < block.k; ++k, a += a_k_stride) {
     const int64_t o = offset[k];
     if (kHeight >= kVectors) {
       Simd::Float pixels[kVectors];
       for (int v = 0; v < kVectors; ++v) pixels[v] = Simd::load(b[v] + o);
       for (int h = 0; h < kHeight; ++h) {
-        const Simd::Float weight = Simd::set(a[h]);
+        const Simd::Float weight = Simd::set(a[h * a_m_stride]);
         for (int v = 0; v < kVectors; ++v) sum[h][v] = Simd::multiply_add(weight, pixels[v], sum[h][v]);
       }
     } else {
       Simd::Float weights[kHeight];
-      for (int h = 0; h < kHeight; ++h) weights[h] = Simd::set(a[h]);
+      for (int h = 0; h < kHeight; ++h) weights[h] = Simd::set(a[h * a_m_stride]);
       for (int v = 0; v < kVectors; ++v) {
         const Simd::Float pixels = Simd::load(b[v] + o);
         for (int h = 0; h < kHeight; ++h) sum[h][v] = Simd::multiply_add(weights[h], pixels, sum[h][v]);
@@ -137,7 +141,8 @@ void sweep(const K1Block& block, int64_t m_begin, int64_t m_end) {
       }
     }
     for (int64_t m = m_begin; m < m_end; m += kHeight) {
-      tile<kHeight, kVectors>(block, block.a + m * block.k, m, b, c);
+      const float* a = block.a + m * (is_packed(block) ? block.k : block.a_m_stride);
+      tile<kHeight, kVectors>(block, a, m, b, c);
     }
   }
 }

@@ -93,7 +93,8 @@ struct K1Input {
 // and written to c, so both have room for them.
 struct K1Block {
   int64_t m, k;    // k entries
-  const float* a;  // as packed by pack_filter
+  const float* a;  // as packed by pack_filter, or the filter itself (vector kernels only)
+  int64_t a_m_stride;  // elements between output channels of the filter itself, where k is one run; 0: packed
   const float* b;  // element 0 of the block: packed by pack_input, or x itself
   const int64_t* k_offset;  // k, in elements
   int64_t depth, plane_stride;  // of an entry; matrix kernels only

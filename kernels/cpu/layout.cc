@@ -102,7 +102,8 @@ Layout make_layout(const Plan& plan) {
   layout.filter_step = round_up(layout.co_group * spread_w, kernel.height) * entries * kernel.depth;
   layout.bias = parts.place(p.co * kernel.bias_width * f32);
   layout.zeros = parts.place(is_spread ? tiling.co * spread_w * kernel.bias_width * f32 : 0);
-  layout.filter = parts.place(p.groups * ceil_div(layout.ci_group, tiling.ci) * layout.filter_step * f32);
+  const int64_t steps = p.groups * ceil_div(layout.ci_group, tiling.ci);
+  layout.filter = parts.place(plan.filter_in_place ? 0 : steps * layout.filter_step * f32);
   layout.packed_offsets = parts.place(entries * static_cast<int64_t>(sizeof(int64_t)));
   layout.direct_offsets = parts.place(entries * static_cast<int64_t>(sizeof(int64_t)));
   layout.wst = parts.place(half ? p.n * p.co * layout.c_m_stride * f32 : 0);

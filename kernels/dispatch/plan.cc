@@ -28,6 +28,9 @@ constexpr double kOperationsPerThread = 1e6;
 constexpr double kTanhOperations = 30;
 constexpr double kMatrixSpeed = 10;  // of a matrix unit's products, in those of vectors
 
+// Up to here, packing a weight takes longer than what it saves. Measured with 1x1 and 3x3 filters.
+constexpr int64_t kFewPixels = 512;
+
 Tiling make_tiling(const Plan& plan) {
   const ConvTanhProblem& p = plan.problem;
   const K1Kernel& kernel = plan.k1->kernel;
@@ -96,11 +99,24 @@ bool is_countable(const Plan& plan) {
   return (result + filter * lanes + packed) * sizeof(float) < 0x1p60;
 }
 
+// Whether K1 can read the filter as it is: the terms of an output channel, (ci, kh, kw), are neighbours in memory.
+bool is_run_of_terms(const ConvTanhProblem& p) {
+  if (p.dtype != DType::kFloat32 || p.filter_strides[0] <= 0) return false;
+  const int64_t sizes[] = {p.ci / p.groups, p.kh, p.kw};
+  int64_t step = 1;
+  for (int axis = 2; axis >= 0; --axis) {
+    if (sizes[axis] > 1 && p.filter_strides[axis + 1] != step) return false;
+    step *= sizes[axis];
+  }
+  return true;
+}
+
 // Completes a plan that has its K1.
 void place_blocks(Plan* plan) {
   const ConvTanhProblem& p = plan->problem;
   plan->direct = plan->scheme.halves == 1 && !plan->gated && p.dtype == DType::kFloat32 && p.kh == 1 && p.kw == 1 &&
                  p.stride_w == 1 && p.x_strides[3] == 1;
+  plan->filter_in_place = plan->scheme.halves == 1 && is_run_of_terms(p) && p.n * p.ho * p.wo <= kFewPixels;
   plan->tiling = make_tiling(*plan);
   plan->workspace_bytes = make_layout(*plan).total;
 }

@@ -45,6 +45,7 @@ struct Plan {
   const K1Variant* precise_k1;  // what computes the images whose values k1 loses accuracy with; null: there are none
   int64_t range_offset;     // bytes from the workspace's aligned start to what the check needs
   int64_t direct;           // 1: K1 reads x in place wherever a block allows it, without packing
+  int64_t filter_in_place;  // 1: K1 reads the filter without packing
   int64_t images_are_pixels;  // 1: the problem's row of pixels was a batch of images
   int64_t filter_group_stride;  // elements between the filters of neighbouring groups
   // Set in the convolutions that the backward operator is made of.

@@ -21,8 +21,28 @@ void check_gemm(const K1Kernel& kernel, int64_t m, int64_t k, int64_t rows, int6
   const std::vector<float> before(c.data(), c.data() + c.size());
 
   kernel.pack_filter({filter.data(), DType::kFloat32, {k, 1, 1, 1}, m, k, 1, 1, kVectorScheme}, packed.data());
-  kernel.run({m, k, packed.data(), b.data(), k_offset.data(), 1, 0, rows, vectors, b_row_stride, c_row_stride,
-              c_m_stride, c.data(), first ? bias.data() : nullptr});
+  K1Block block = {};
+  block.m = m;
+  block.k = k;
+  block.a = filter.data();
+  block.a_m_stride = k;
+  block.b = b.data();
+  block.k_offset = k_offset.data();
+  block.rows = rows;
+  block.vectors = vectors;
+  block.b_row_stride = b_row_stride;
+  block.c_row_stride = c_row_stride;
+  block.c_m_stride = c_m_stride;
+  block.c = c.data();
+  block.bias = first ? bias.data() : nullptr;
+  kernel.run(block);
+  const std::vector<float> unpacked(c.data(), c.data() + c.size());
+  std::copy(before.begin(), before.end(), c.data());
+
+  block.a = packed.data();
+  block.a_m_stride = 0;
+  kernel.run(block);
+  for (size_t i = 0; i < before.size(); ++i) CHECK_EQ(c[static_cast<int64_t>(i)], unpacked[i]);
 
   std::vector<bool> written(before.size(), false);
   for (int64_t i = 0; i < m; ++i) {

@@ -244,9 +244,21 @@ void check_gemm(int64_t m, int64_t depth, int64_t k, int64_t rows, int64_t vecto
   std::vector<int64_t> k_offset;
   for (int64_t i = 0; i < k; ++i) k_offset.push_back(i * depth * plane_stride + random->integer(0, 40));
   const std::vector<float> before(c.data(), c.data() + c.size());
-  const K1Block block = {
-      m,    k,       packed.data(), b.data(),     k_offset.data(), depth,    plane_stride,
-      rows, vectors, b_row_stride,  c_row_stride, c_m_stride,      c.data(), first ? bias.data() : nullptr};
+  K1Block block = {};
+  block.m = m;
+  block.k = k;
+  block.a = packed.data();
+  block.b = b.data();
+  block.k_offset = k_offset.data();
+  block.depth = depth;
+  block.plane_stride = plane_stride;
+  block.rows = rows;
+  block.vectors = vectors;
+  block.b_row_stride = b_row_stride;
+  block.c_row_stride = c_row_stride;
+  block.c_m_stride = c_m_stride;
+  block.c = c.data();
+  block.bias = first ? bias.data() : nullptr;
   kK1Tiles.run(block);
 
   std::vector<bool> written(before.size(), false);
