@@ -20,7 +20,7 @@ PACKAGE_SOURCES := pyproject.toml setup.py CMakeLists.txt \
 C_FILES = $(shell git ls-files '*.c' '*.cc' '*.h')
 FUZZ_SECONDS ?= 600
 
-.PHONY: help demo test bench pypto pyptocosts lint format sanitize fuzz wheel clean distclean
+.PHONY: help demo test bench report pypto pyptocosts lint format sanitize fuzz wheel clean distclean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 18
@@ -33,9 +33,13 @@ test: $(STAMPS)/test  ## build and run the native tests, then the Python tests
 	@$(call native_tests,native-tests,,)
 	$(BIN)/python -m pytest
 
-bench: $(STAMPS)/bench  ## time the operator beside PyTorch, and check it first
-	@$(BIN)/python benchmarks/bench.py
-	@$(BIN)/python benchmarks/bench_training.py
+RESULT ?= build/bench/run
+bench: $(STAMPS)/bench  ## compare with other libraries; writes $(RESULT).json, .csv and .html
+	@$(BIN)/ms-convtanh bench --output $(RESULT)
+	@$(BIN)/ms-convtanh bench --training --output $(RESULT)-training
+
+report: $(STAMPS)/bench  ## write the reports in docs/ from benchmarks/results/*.json
+	@$(BIN)/python benchmarks/report.py
 
 pypto: $(STAMPS)/test $(STAMPS)/pypto  ## verify the PyPTO programs in the vendor's compiler (loads PyTorch)
 	$(BIN)/python -m pytest tests/ascend/test_pypto_programs.py

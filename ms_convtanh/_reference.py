@@ -5,6 +5,7 @@ accumulation may lose: u * (terms + 1) * sum |a| |b| with u = 2^-24, the first-o
 (Higham, "Accuracy and Stability of Numerical Algorithms", 2002, section 3.1).
 """
 
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass
@@ -83,18 +84,28 @@ def _padded(x: Array, pads: Sequence[int], value: float = 0.0) -> Array:
     return np.pad(x, ((0, 0), (0, 0), (pads[0], pads[1]), (pads[2], pads[3])), constant_values=value)
 
 
-def _convolution(x: Array, w: Array, strides: Any, pads: Any, dilations: Any, groups: int) -> Reference:
-    n, co = x.shape[0], w.shape[0]
+_CHUNK = 2**22  # elements of windows that are multiplied at a time, 32 MiB
 
-    def apply(x: Array, w: Array) -> Array:
-        windows = _windows(_padded(x, pads), w.shape[2:], strides, dilations)
-        ho, wo = windows.shape[2:4]
-        parts = windows.reshape(n, groups, w.shape[1], ho, wo, *w.shape[2:])
-        filters = w.reshape(groups, co // groups, *w.shape[1:])
-        return np.einsum("ngchwij,gocij->ngohw", parts, filters, optimize=True).reshape(n, co, ho, wo)
 
+def conv2d(x: Array, w: Array, strides: Any, pads: Any, dilations: Any, groups: int) -> Array:
+    """The convolution of float64 arrays, pads [top, bottom, left, right]; some output rows at a time."""
+    windows = _windows(_padded(x, pads), w.shape[2:], strides, dilations)
+    n, co, (ho, wo) = x.shape[0], w.shape[0], windows.shape[2:4]
+    filters = w.reshape(groups, co // groups, *w.shape[1:])
+    y = np.empty((n, groups, co // groups, ho, wo))
     terms = math.prod(w.shape[1:])
-    return Reference(apply(x, w), _UNIT * (terms + 1) * apply(np.abs(x), np.abs(w)))
+    step = max(1, _CHUNK // max(1, terms * wo))
+    for image, group, row in itertools.product(range(n), range(groups), range(0, ho, step)):
+        channels = slice(group * w.shape[1], (group + 1) * w.shape[1])
+        part = windows[image, channels, row : row + step]
+        y[image, group, :, row : row + step] = np.einsum("chwij,ocij->ohw", part, filters[group], optimize=True)
+    return y.reshape(n, co, ho, wo)
+
+
+def _convolution(x: Array, w: Array, strides: Any, pads: Any, dilations: Any, groups: int) -> Reference:
+    geometry = (strides, pads, dilations, groups)
+    terms = math.prod(w.shape[1:])
+    return Reference(conv2d(x, w, *geometry), _UNIT * (terms + 1) * conv2d(np.abs(x), np.abs(w), *geometry))
 
 
 @_operator("Conv2D")

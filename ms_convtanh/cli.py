@@ -2,6 +2,7 @@
 
 import click
 
+from ms_convtanh._cli_bench import bench
 from ms_convtanh._cli_check import check
 from ms_convtanh._cli_completion import completion
 from ms_convtanh._cli_config import config
@@ -18,6 +19,7 @@ def main() -> None:
     """y = tanh(conv2d(x, filter, bias)) as one operator."""
 
 
+main.add_command(bench)
 main.add_command(check)
 main.add_command(completion)
 main.add_command(config)

@@ -23,7 +23,12 @@ def test_name_says_any_python_on_this_platform(installed: Installed) -> None:
 
 def test_holds_modules_library_and_headers_only(installed: Installed) -> None:
     names = {name for name in zipfile.ZipFile(installed.wheel).namelist() if not name.endswith("/")}
-    modules = {str(path.relative_to(ROOT)) for path in (ROOT / "ms_convtanh").glob("*") if path.is_file()}
+    modules = {
+        str(path.relative_to(ROOT))
+        for folder in (ROOT / "ms_convtanh", ROOT / "ms_convtanh/benchmark")
+        for path in folder.glob("*")
+        if path.is_file()
+    }
     headers = {
         f"ms_convtanh/include/{path.relative_to(ROOT / 'aclnn/include')}"
         for path in (ROOT / "aclnn/include").rglob("*.h")
