@@ -11,7 +11,11 @@ from numpy.typing import NDArray
 
 COMMAND = "check"  # as messages name it
 
-DTYPES = {"float32": np.dtype(np.float32), "float16": np.dtype(np.float16), "bfloat16": np.dtype(ml_dtypes.bfloat16)}
+DTYPES: dict[str, np.dtype[Any]] = {
+    "float32": np.dtype(np.float32),
+    "float16": np.dtype(np.float16),
+    "bfloat16": np.dtype(ml_dtypes.bfloat16),
+}
 
 # T of the aclnn ecosystem's precision standard for one operator: MERE < T and MARE < 10 T.
 THRESHOLDS = {"float32": 2.0**-13, "float16": 2.0**-10, "bfloat16": 2.0**-7}

@@ -20,9 +20,9 @@ class Operator:
         attributes = Attributes.of(4, *layer.attributes.values())
         y_shape = attributes.y_shape(model.x.shape, layer.conv_filter.shape)
         self._arrays = (model.x, layer.conv_filter, layer.bias, np.empty(y_shape, model.x.dtype))
-        *inputs, y = (View(array.shape, None, array.ctypes.data) for array in self._arrays)
+        x, conv_filter, bias, y = (View(array.shape, None, array.ctypes.data) for array in self._arrays)
         self._alive = ExitStack()
-        self._arguments = self._alive.enter_context(operands(model.dtype, *inputs, attributes, y))
+        self._arguments = self._alive.enter_context(operands(model.dtype, x, conv_filter, bias, attributes, y))
         self._workspace = np.empty(0, np.uint8)
 
     def __call__(self) -> Array:
