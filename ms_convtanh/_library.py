@@ -4,6 +4,8 @@ import ctypes
 from functools import cache
 from pathlib import Path
 
+from ms_convtanh._tuning import use_tuning
+
 # Absolute from the start: it outlives a change of the working directory, and MindSpore needs it so.
 PATH = Path(__file__).resolve().parent / "lib" / "libms_convtanh.so"
 
@@ -33,6 +35,8 @@ class Info(ctypes.Structure):
         ("fusion", ctypes.c_char_p),
         ("threads", ctypes.c_int64),
         ("compiler", ctypes.c_char_p),
+        ("tuning", ctypes.c_char_p),
+        ("tuning_ignored", ctypes.c_char_p),
     )
 
 
@@ -103,6 +107,7 @@ _PROTOTYPES = {
     "aclDestroyAclOpExecutor": (_STATUS, [_HANDLE]),
     "aclGetRecentErrMsg": (ctypes.c_char_p, []),
     "msctGetVersion": (ctypes.c_char_p, []),
+    "msctGetCpuModel": (ctypes.c_char_p, []),
     "msctSetOption": (_STATUS, [ctypes.c_char_p, ctypes.c_char_p]),
     "msctGetInfo": (_STATUS, [ctypes.POINTER(Info)]),
     "msctExplainFusedConvTanh": (_STATUS, [*_PROBLEM, ctypes.POINTER(Plan)]),
@@ -123,6 +128,7 @@ def load() -> ctypes.CDLL:
     for name, (result, arguments) in _PROTOTYPES.items():
         function = getattr(library, name)
         function.restype, function.argtypes = result, arguments
+    use_tuning(library)
     return library
 
 

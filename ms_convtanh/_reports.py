@@ -1,6 +1,7 @@
 """What runs here, and how a problem would run: data about the library."""
 
 import ctypes
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import metadata
@@ -28,6 +29,8 @@ class Features:
     library: str  # path
     version: str  # of this package
     compiler: str  # that built the library
+    cpu: str  # model, as the system names it
+    tuning: str  # path of the tuning file in force, "" if none
     numpy: str  # version
     mindspore: str | None  # version, None if it is not installed
 
@@ -105,6 +108,8 @@ def features() -> Features:
         library=str(_library.PATH),
         version=_library.version(),
         compiler=info.compiler.decode(),
+        cpu=_library.load().msctGetCpuModel().decode(errors="replace"),
+        tuning=os.fsdecode(info.tuning),
         numpy=np.__version__,
         mindspore=_installed_version("mindspore"),
     )

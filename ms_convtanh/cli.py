@@ -11,6 +11,7 @@ from ms_convtanh._cli_info import info
 from ms_convtanh._cli_opp import opp
 from ms_convtanh._cli_profile import profile
 from ms_convtanh._cli_relocate import relocate
+from ms_convtanh._cli_tune import tune
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -28,3 +29,4 @@ main.add_command(info)
 main.add_command(opp)
 main.add_command(profile)
 main.add_command(relocate)
+main.add_command(tune)

@@ -5,6 +5,7 @@
 #include "aclnn/src/error.h"
 #include "aclnn/src/keep.h"
 #include "aclnn/src/options.h"
+#include "aclnn/src/tuning.h"
 #include "kernels/cpu/registry.h"
 #include "kernels/dispatch/features.h"
 #include "kernels/dispatch/plan.h"
@@ -46,6 +47,8 @@ ConvTanhProblem large_problem() {
 
 const char* msctGetVersion() { return MSCT_VERSION; }
 
+const char* msctGetCpuModel() { return msct::cpu_model().c_str(); }
+
 aclnnStatus msctGetInfo(msctInfo* info) {
   using namespace msct;
   return guarded(ACLNN_ERR_INNER, __func__, [&]() -> int32_t {
@@ -68,6 +71,9 @@ aclnnStatus msctGetInfo(msctInfo* info) {
 #else
     info->compiler = "g++ " __VERSION__;
 #endif
+    std::string ignored;
+    info->tuning = current_tuning(&ignored) == nullptr ? "" : keep(option_text(kTuning));
+    info->tuningIgnored = keep(ignored);
     return ACLNN_SUCCESS;
   });
 }

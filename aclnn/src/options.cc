@@ -7,6 +7,7 @@
 #include "aclnn/opdev/op_errno.h"
 #include "aclnn/src/error.h"
 #include "aclnn/src/handles.h"
+#include "aclnn/src/tuning.h"
 #include "kernels/cpu/thread_pool.h"
 #include "kernels/dispatch/features.h"
 #include "ms_convtanh/ms_convtanh.h"
@@ -21,7 +22,10 @@ constexpr struct {
     {"max_isa", "MS_CONVTANH_MAX_ISA"},
     {"fusion", "MS_CONVTANH_FUSION"},
     {"num_threads", "MS_CONVTANH_NUM_THREADS"},
+    {"tuning", "MS_CONVTANH_TUNING"},
 };
+
+constexpr char kNoTuning[] = "off";
 
 // Each of these applies a value, or returns what values there are if it is not one of them.
 
@@ -58,7 +62,8 @@ std::string parse(Option option, const std::string& value, DispatchOptions* opti
   switch (option) {
     case kMaxIsa: return parse_max_isa(value, options);
     case kFusion: return parse_fusion(value, options);
-    default: return parse_num_threads(value, options);
+    case kNumThreads: return parse_num_threads(value, options);
+    default: return "";  // a tuning is kept beside the options
   }
 }
 
@@ -67,6 +72,9 @@ struct State {
   bool from_environment[kOptions];
   DispatchOptions parsed;
   std::string error;  // why no call can be planned, "" if none
+  std::shared_ptr<const TuningTable> tuning;
+  std::string tuning_ignored;  // why, "" if it is not
+  int64_t tuning_version = 0;
 };
 
 void read_environment(State* state, Option option) {
@@ -87,15 +95,42 @@ void parse_all(State* state) {
   }
 }
 
+// Reads the file of the tuning in force. One that cannot be used changes no result: it is ignored.
+void read_tuning(State* state) {
+  const std::string& path = state->values[kTuning];
+  state->tuning = nullptr;
+  state->tuning_ignored.clear();
+  if (!path.empty() && path != kNoTuning) state->tuning = TuningTable::read(path, &state->tuning_ignored);
+  ++state->tuning_version;
+}
+
 // To be called under the library's lock.
 State& state() {
   static State* made = [] {
     auto* first = new State;
     for (int i = 0; i < kOptions; ++i) read_environment(first, static_cast<Option>(i));
     parse_all(first);
+    read_tuning(first);
     return first;
   }();
   return *made;
+}
+
+int32_t set_tuning(State* state, const char* value) {
+  const std::string before = state->values[kTuning];
+  if (value == nullptr) {
+    read_environment(state, kTuning);
+  } else {
+    state->values[kTuning] = value;
+  }
+  read_tuning(state);
+  if (value == nullptr || state->tuning_ignored.empty()) return ACLNN_SUCCESS;
+  const std::string reason = state->tuning_ignored;
+  state->values[kTuning] = before;
+  read_tuning(state);
+  return fail(ACLNN_ERR_PARAM_INVALID, "msctSetOption",
+              "tuning must be \"off\" or a file of ms-convtanh tune for this CPU and version, got \"%s\": %s", value,
+              reason.c_str());
 }
 
 }  // namespace
@@ -112,6 +147,17 @@ std::string option_text(Option option) {
   return state().values[option];
 }
 
+std::shared_ptr<const TuningTable> current_tuning(std::string* ignored) {
+  const std::lock_guard<std::mutex> lock(library_mutex());
+  if (ignored != nullptr) *ignored = state().tuning_ignored;
+  return state().tuning;
+}
+
+int64_t tuning_version() {
+  const std::lock_guard<std::mutex> lock(library_mutex());
+  return state().tuning_version;
+}
+
 }  // namespace msct
 
 aclnnStatus msctSetOption(const char* name, const char* value) {
@@ -123,10 +169,11 @@ aclnnStatus msctSetOption(const char* name, const char* value) {
     while (option < msct::kOptions && std::strcmp(msct::kNames[option].name, name) != 0) ++option;
     if (option == msct::kOptions) {
       return msct::fail(ACLNN_ERR_PARAM_INVALID, "msctSetOption",
-                        "name must be one of max_isa, fusion, num_threads, got \"%s\"", name);
+                        "name must be one of max_isa, fusion, num_threads, tuning, got \"%s\"", name);
     }
     const std::lock_guard<std::mutex> lock(msct::library_mutex());
     msct::State& state = msct::state();
+    if (option == msct::kTuning) return msct::set_tuning(&state, value);
     if (value == nullptr) {
       msct::read_environment(&state, static_cast<msct::Option>(option));
     } else {

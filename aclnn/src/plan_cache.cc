@@ -7,11 +7,15 @@
 #include "aclnn/src/error.h"
 #include "aclnn/src/handles.h"
 #include "aclnn/src/options.h"
+#include "aclnn/src/tuning.h"
 
 namespace msct {
 namespace {
 
-Plan make(const DispatchOptions& options, const ConvTanhProblem& problem) { return make_plan(options, problem); }
+Plan make(DispatchOptions options, const ConvTanhProblem& problem) {
+  if (const auto tuning = current_tuning()) tuning->apply(problem, &options);
+  return make_plan(options, problem);
+}
 BackwardPlan make(const DispatchOptions& options, const BackwardProblem& problem) {
   return make_backward_plan(options, problem);
 }
@@ -27,7 +31,8 @@ template <typename Problem, typename AnyPlan>
 class PlanCache {
  public:
   std::shared_ptr<const AnyPlan> find(const DispatchOptions& options, const Problem& problem) {
-    const Key key = {options.features, static_cast<int64_t>(options.fusion), options.threads, problem};
+    const Key key = {options.features, static_cast<int64_t>(options.fusion), options.threads, tuning_version(),
+                     problem};
     {
       const std::lock_guard<std::mutex> lock(library_mutex());
       const auto found = plans_.find(key);
@@ -52,11 +57,12 @@ class PlanCache {
     int64_t features;
     int64_t fusion;
     int64_t threads;
+    int64_t tuning;
     Problem problem;
 
     bool operator==(const Key& other) const { return std::memcmp(this, &other, sizeof(Key)) == 0; }
   };
-  static_assert(sizeof(Key) == 3 * sizeof(int64_t) + sizeof(Problem) && alignof(Key) == alignof(int64_t), "no padding");
+  static_assert(sizeof(Key) == 4 * sizeof(int64_t) + sizeof(Problem) && alignof(Key) == alignof(int64_t), "no padding");
 
   // FNV-1a on words: http://www.isthe.com/chongo/tech/comp/fnv/. The fold brings the high bits down to where tables
   // look.

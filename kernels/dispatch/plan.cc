@@ -23,6 +23,16 @@ constexpr int64_t kBlocksPerThread = 4;        // enough for an even split when 
 constexpr int64_t kMatrixFactor = 4;
 constexpr int64_t kMatrixBlockChannels = 256;
 
+// The sizes for a kernel: those of the tuning, and dispatch's own where it has none.
+Tuning sizes_for(const K1Kernel& kernel, const Tuning& tuning) {
+  const bool matrix = kernel.depth > 1;
+  const int64_t factor = matrix ? kMatrixFactor : 1;
+  const auto either = [](int64_t value, int64_t own) { return value > 0 ? value : own; };
+  return {either(tuning.block_channels, matrix ? kMatrixBlockChannels : kBlockChannels),
+          either(tuning.tile_elements, factor * kTileElements), either(tuning.packed_elements, factor * kPackedElements),
+          either(tuning.blocks_per_thread, kBlocksPerThread)};
+}
+
 // Below this work per thread, waking another thread costs more than it saves.
 constexpr double kOperationsPerThread = 1e6;
 constexpr double kTanhOperations = 30;
@@ -34,17 +44,16 @@ constexpr int64_t kFewPixels = 512;
 Tiling make_tiling(const Plan& plan) {
   const ConvTanhProblem& p = plan.problem;
   const K1Kernel& kernel = plan.k1->kernel;
+  const Tuning size = sizes_for(kernel, plan.tuning);
   const int64_t co_group = p.co / p.groups;
   Tiling tiling;
   tiling.ci = step_channels(p, plan.scheme);
-  const int64_t block_channels = kernel.depth > 1 ? kMatrixBlockChannels : kBlockChannels;
-  tiling.co = std::min(co_group, round_up(even_part(co_group, block_channels), kernel.panel));
+  tiling.co = std::min(co_group, round_up(even_part(co_group, size.block_channels), kernel.panel));
 
   // A block that reads x in place packs only at the end of a row.
-  const int64_t factor = kernel.depth > 1 ? kMatrixFactor : 1;
-  const int64_t packed_limit = factor * (plan.direct ? 4 * kPackedElements : kPackedElements);
+  const int64_t packed_limit = plan.direct ? 4 * size.packed_elements : size.packed_elements;
   const auto fits = [&](int64_t rows, int64_t cols) {
-    return tiling.co * plan.scheme.spread_w * rows * round_up(cols, kernel.lanes) <= factor * kTileElements &&
+    return tiling.co * plan.scheme.spread_w * rows * round_up(cols, kernel.lanes) <= size.tile_elements &&
            packed_elements(plan, rows, cols, tiling.ci) <= packed_limit;
   };
   // Whole rows if one fits, since a cut row packs its overlap twice. Else the fewest parts that fit, or single vectors.
@@ -65,9 +74,9 @@ Tiling make_tiling(const Plan& plan) {
   const int64_t fixed_blocks = p.n * p.groups * ceil_div(co_group, tiling.co);
   const auto blocks = [&] { return fixed_blocks * ceil_div(p.ho, tiling.rows) * ceil_div(p.wo, tiling.cols); };
   if (plan.threads > 1) {
-    while (tiling.rows > 1 && blocks() < plan.threads * kBlocksPerThread) tiling.rows = ceil_div(tiling.rows, 2);
+    while (tiling.rows > 1 && blocks() < plan.threads * size.blocks_per_thread) tiling.rows = ceil_div(tiling.rows, 2);
     const int64_t least = kernel.lanes * kernel.group;
-    while (tiling.cols > 2 * least && blocks() < plan.threads * kBlocksPerThread) {
+    while (tiling.cols > 2 * least && blocks() < plan.threads * size.blocks_per_thread) {
       tiling.cols = round_up(ceil_div(tiling.cols, 2), kernel.lanes);
     }
   }
@@ -184,6 +193,7 @@ void finish_plan(const DispatchOptions& options, Plan* plan) {
   plan->k1 = choice.k1;
   plan->scheme = choice.scheme;
   plan->k2 = best_variant(k2_variants(), options.features);
+  plan->tuning = options.tuning;
   plan->fusion = options.fusion == Fusion::kHalf ? Fusion::kHalf : Fusion::kTrue;
   plan->threads = make_threads(*plan, options.threads);
   plan->tiling = {1, 1, 1, 1};

@@ -19,12 +19,22 @@ enum class Fusion : int64_t {
   kTrue,  // K2 runs on each K1 block while it is in cache
 };
 
+// Sizes that dispatch chooses for any CPU, and that a measurement on one may better. 0 leaves dispatch its own choice.
+// None of them changes a result; the size of a K step, which may, is not among them.
+struct Tuning {
+  int64_t block_channels = 0;     // output channels in a block
+  int64_t tile_elements = 0;      // output elements of a block
+  int64_t packed_elements = 0;    // packed input elements of a block and K step
+  int64_t blocks_per_thread = 0;  // blocks that there are at least for each thread
+};
+
 struct DispatchOptions {
   uint32_t features;  // allowed features: detected, below the ceiling
   Fusion fusion;
   int64_t threads;    // upper bound, >= 1
   const char* k1 = nullptr;  // the K1 variant to take wherever it can compute the problem; null: any
   int64_t k1_candidate = 0;  // which of the candidates, 0 being the cheapest; the last one if there are fewer
+  Tuning tuning = {};
 };
 
 // How K1's blocks cut the problem. All counts are >= 1 unless the output is empty.
@@ -41,6 +51,7 @@ struct Plan {
   K1Scheme scheme;
   const K2Variant* k2;
   Fusion fusion;            // kHalf or kTrue
+  Tuning tuning;            // as asked for
   Tiling tiling;
   const K1Variant* precise_k1;  // what computes the images whose values k1 loses accuracy with; null: there are none
   int64_t range_offset;     // bytes from the workspace's aligned start to what the check needs

@@ -56,11 +56,12 @@ def commit() -> str:
 def facts() -> dict[str, Any]:
     """What a reader of the results needs to know about where they come from."""
     features = asdict(ms_convtanh.features())
-    del features["library"]  # a path of this machine
+    del features["library"]  # paths are nobody's business
+    features["tuning"] = "yes" if features["tuning"] else "no"
     return {
         "date": datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
         "commit": commit(),
-        "cpu": _from_file("/proc/cpuinfo", "model name") or platform.processor() or platform.machine(),
+        "cpu": features.pop("cpu"),
         "cpus": len(os.sched_getaffinity(0)),
         "caches": _caches(),
         "memory": _from_file("/proc/meminfo", "MemTotal"),

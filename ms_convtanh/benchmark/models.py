@@ -142,8 +142,8 @@ class Model:
         return self.x.nbytes + weights + self.golden.size * self.x.itemsize
 
 
-# name, x, filter, stride, pad and dilation of the eight geometries, each in three dtypes. A case's number, from 1, seeds
-# its data.
+# name, x, filter, stride, pad and dilation of the eight geometries, each in three dtypes. A case's number, from 1,
+# seeds its data.
 _GEOMETRIES: tuple[tuple[str, Sequence[int], Sequence[int], int, int, int], ...] = (
     ("k1_64_128_28", (4, 64, 28, 28), (128, 64, 1, 1), 1, 0, 1),
     ("k1_320_16_127", (1, 320, 127, 127), (16, 320, 1, 1), 1, 0, 1),

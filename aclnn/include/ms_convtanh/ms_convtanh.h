@@ -19,14 +19,21 @@ extern "C" {
 /* The library's version, such as "0.1.0". */
 MSCT_PUBLIC const char *msctGetVersion(void);
 
+/* The CPU's model as the system names it: "AMD EPYC". Tuning files are for one model. */
+MSCT_PUBLIC const char *msctGetCpuModel(void);
+
 /*
  * Options. Each starts from its environment variable, read at its first use, and can be changed at any time; calls made
  * afterwards follow the new value. A null value returns to the environment's.
  *   "max_isa"      MS_CONVTANH_MAX_ISA      ceiling of the kernels' instruction sets: portable, avx2, avx512, amx
  *   "fusion"       MS_CONVTANH_FUSION       auto (default), half or true
  *   "num_threads"  MS_CONVTANH_NUM_THREADS  1 or more; never above the affinity mask and the cgroup quota
+ *   "tuning"       MS_CONVTANH_TUNING       a file that `ms-convtanh tune` has written, or off. C programs read none of
+ *                                           their own accord; the Python package reads this CPU's from its cache folder.
  * Returns ACLNN_SUCCESS, ACLNN_ERR_PARAM_NULLPTR (name) or ACLNN_ERR_PARAM_INVALID (unknown name or value).
- * An environment variable with an unknown value makes every phase 1 return ACLNN_ERR_PARAM_INVALID and name it.
+ * An environment variable with an unknown value makes every phase 1 return ACLNN_ERR_PARAM_INVALID and name it. But a
+ * tuning file of the environment that cannot be used (missing, corrupt, of another CPU or version) is ignored, and
+ * msctInfo.tuningIgnored says why: tuning changes no result.
  */
 MSCT_PUBLIC aclnnStatus msctSetOption(const char *name, const char *value);
 
@@ -41,6 +48,8 @@ typedef struct msctInfo {
   const char *fusion;    // the fusion option in force: auto, half or true
   int64_t threads;       // threads that a large problem gets
   const char *compiler;  // what built the library
+  const char *tuning;    // the tuning file in force, "" if none
+  const char *tuningIgnored;  // why MS_CONVTANH_TUNING is ignored, "" if it is not
 } msctInfo;
 MSCT_PUBLIC aclnnStatus msctGetInfo(msctInfo *info);
 
