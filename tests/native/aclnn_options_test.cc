@@ -99,7 +99,7 @@ TEST(options_that_are_refused) {
   const struct {
     const char *name, *value, *message;
   } cases[] = {
-      {"speed", "high", "msctSetOption: name must be one of max_isa, fusion, num_threads, got \"speed\""},
+      {"speed", "high", "msctSetOption: name must be one of max_isa, fusion, num_threads, tuning, got \"speed\""},
       {"fusion", "full", "msctSetOption: fusion must be one of auto, half, true, got \"full\""},
       {"fusion", "", "msctSetOption: fusion must be one of auto, half, true, got \"\""},
       {"num_threads", "0", "msctSetOption: num_threads must be a whole number from 1 to 1000000, got \"0\""},

@@ -56,6 +56,30 @@ TEST(fusion_follows_the_request) {
   CHECK(make_plan({0, Fusion::kAuto, 1}, p).fusion != Fusion::kAuto);
 }
 
+TEST(tuning_changes_the_sizes_it_names) {
+  const ConvTanhProblem p = make_problem(DType::kFloat32, 1, 64, 64, 64, 64, 3, 1, 1, 1, 1);
+  const Plan own = plan_for(0, p);
+  const auto tuned = [&](const Tuning& tuning) { return make_plan({0, Fusion::kAuto, 4, nullptr, 0, tuning}, p).tiling; };
+  const auto same = [&](const Tiling& a, const Tiling& b) {
+    return a.rows == b.rows && a.cols == b.cols && a.co == b.co && a.ci == b.ci;
+  };
+  CHECK(same(tuned({}), own.tiling));
+  Tuning tuning;
+  tuning.block_channels = 16;
+  CHECK_EQ(tuned(tuning).co, 16);
+  tuning = {};
+  tuning.tile_elements = 64 * 64;
+  CHECK_EQ(tuned(tuning).rows, 1);
+  tuning.tile_elements = 1;
+  CHECK_EQ(tuned(tuning).cols, own.k1->kernel.lanes);
+  tuning = {};
+  tuning.packed_elements = 1;
+  CHECK_EQ(tuned(tuning).cols, own.k1->kernel.lanes);
+  tuning = {};
+  tuning.blocks_per_thread = 16;
+  CHECK_EQ(tuned(tuning).rows, 1);
+}
+
 TEST(small_problems_stay_on_the_calling_thread) {
   CHECK_EQ(plan_for(0, make_problem(DType::kFloat32, 1, 1, 8, 8, 1, 1, 1, 0, 1, 1)).threads, 1);
   CHECK_EQ(plan_for(0, make_problem(DType::kFloat32, 1, 64, 256, 256, 32, 3, 1, 1, 1, 1)).threads, 4);

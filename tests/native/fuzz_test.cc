@@ -1,4 +1,5 @@
-// Random problems, every variant of this CPU and both fusion modes on the same bytes, against float64 and each other.
+// Random problems, every variant of this CPU, both fusion modes and any tuning on the same bytes, against float64 and
+// each other.
 // MS_CONVTANH_FUZZ_SECONDS (default 5) bounds the time, MS_CONVTANH_FUZZ_SEED (default 1) chooses the problems; a
 // failure prints the problem and its seed.
 #include <chrono>
@@ -12,6 +13,12 @@ namespace {
 int64_t setting(const char* name, int64_t otherwise) {
   const char* text = std::getenv(name);
   return text ? std::atoll(text) : otherwise;
+}
+
+// Sizes from the smallest to beyond the problem, or dispatch's own.
+Tuning any_tuning(Random* random) {
+  const auto any = [&] { return random->pick<int64_t>({0, 0, 1, 2, 7, 64, 1000, 1 << 24}); };
+  return {any(), any(), any(), any()};
 }
 
 TEST(fuzz) {
@@ -32,7 +39,7 @@ TEST(fuzz) {
         Random values(seed);
         Tensors tensors(p, &values, size_of(p.dtype) * random.integer(0, 9));
         const DispatchOptions options = {mask & runnable_features(), fusion, random.integer(1, 4), variant.name,
-                                         candidate};
+                                         candidate, any_tuning(&random)};
         const Plan plan = run(options, &tensors, random.integer(0, 63));
         CHECK(plan.k1 == &variant || variant.kernel.halves == 2);
         tensors.check("seed " + std::to_string(seed) + ", " + variant.name + ", " + describe(p));
