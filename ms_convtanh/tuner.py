@@ -198,7 +198,8 @@ def read_config(path: str | Path, *, problems: Sequence[Problem] | None = None) 
         raise ValueError(f"{COMMAND}: {source} must be a YAML file: {error}") from error
     known = ("operator", "metric", "iterations", "cases", "problems", "parameters")
     if not isinstance(given, Mapping) or not set(given) <= set(known):
-        _refuse(source, "its names", f"of {', '.join(known)}", sorted(map(str, given)) if given else given)
+        got = sorted(map(str, given)) if isinstance(given, Mapping) else given
+        _refuse(source, "its names", f"of {', '.join(known)}", got)
     if given.get("operator", _OPERATOR) != _OPERATOR:
         _refuse(source, "operator", _OPERATOR, given["operator"])
     metric, iterations = given.get("metric", METRICS[0]), given.get("iterations", 40)

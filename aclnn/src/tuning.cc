@@ -182,10 +182,12 @@ std::shared_ptr<const TuningTable> TuningTable::read(const std::string& path, st
       Entry entry;
       wrong = parse_entry(line, &key, &entry);
       table->entries_[key] = entry;
-    } else if (split(line, &name, &value)) {
+    } else if (!split(line, &name, &value)) {
+      wrong = "a line must be name: value";
+    } else if (name == "format" || name == "library" || name == "cpu" || name == "entries") {
       header[name] = value;
     } else {
-      wrong = "a line must be name: value";
+      wrong = "unknown name " + name;
     }
     if (!wrong.empty()) {
       *reason = "line " + std::to_string(number) + ": " + wrong;

@@ -105,6 +105,7 @@ TEST(files_that_are_refused) {
       {header(msctGetVersion(), "Z80"), "cpu must be " + std::string(msctGetCpuModel()) + ", got \"Z80\"; tune anew"},
       {header(msctGetVersion(), msctGetCpuModel(), "2"), "format must be 1, got \"2\"; tune anew"},
       {std::string("\x7f\x45\x4c\x46\0\0", 6), "line 1: a line must be name: value"},
+      {"speed: high", "line 1: unknown name speed"},
       {"- {isa", "line 1: an entry must be {name: value, ...}"},
       {"- isa: avx2", "line 1: an entry must be {name: value, ...}"},
       {"- {isa}", "line 1: an entry must be {name: value, ...}"},
