@@ -38,7 +38,7 @@ bench: $(STAMPS)/bench  ## compare with other libraries; writes $(RESULT).json, 
 	@$(BIN)/ms-convtanh bench --output $(RESULT)
 	@$(BIN)/ms-convtanh bench --training --output $(RESULT)-training
 
-report: $(STAMPS)/bench  ## write the reports in docs/ from benchmarks/results/*.json
+report: $(STAMPS)/bench  ## write the reports in docs/ from benchmarks/runs/*.json
 	@$(BIN)/python benchmarks/report.py
 
 pypto: $(STAMPS)/test $(STAMPS)/pypto  ## verify the PyPTO programs in the vendor's compiler (loads PyTorch)

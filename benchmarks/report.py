@@ -1,4 +1,4 @@
-"""Writes docs/FINAL_REPORT.md, docs/ANALYSIS.md and docs/ITER_REPORT.html from the runs in benchmarks/results.
+"""Writes docs/FINAL_REPORT.md, docs/ANALYSIS.md and docs/ITER_REPORT.html from the runs in benchmarks/runs.
 
 A run is a JSON file of `ms-convtanh bench`. The newest of each machine is reported; all of them make the history. No
 number in these documents is written by hand.
@@ -237,9 +237,7 @@ def history_table(runs: Sequence[Run]) -> Table:
         found = results.summary(run)
         numbers = (f"{found.geometric_mean:.2f}", f"{found.worst:.2f}", found.worst_case, f"{found.score:.2f}")
         machine = run["machine"]
-        rows.append(
-            [run["file"], machine["date"], machine["commit"], str(found.cases), str(found.accurate), *numbers]
-        )
+        rows.append([run["file"], machine["date"], machine["commit"], str(found.cases), str(found.accurate), *numbers])
     return titles, rows
 
 
@@ -287,7 +285,7 @@ def write(runs: Sequence[Run], folder: Path) -> None:
 
 
 @click.command(help=__doc__)
-@click.option("--results", "source", type=click.Path(path_type=Path), default=ROOT / "benchmarks/results")
+@click.option("--results", "source", type=click.Path(path_type=Path), default=ROOT / "benchmarks/runs")
 @click.option("--output", type=click.Path(path_type=Path), default=ROOT / "docs", help="Folder for the documents.")
 def main(source: Path, output: Path) -> None:
     runs = read_runs(source)

@@ -38,8 +38,8 @@ TEST(fuzz) {
       for (Fusion fusion : {Fusion::kHalf, Fusion::kTrue}) {
         Random values(seed);
         Tensors tensors(p, &values, size_of(p.dtype) * random.integer(0, 9));
-        const DispatchOptions options = {mask & runnable_features(), fusion, random.integer(1, 4), variant.name,
-                                         candidate, any_tuning(&random)};
+        const DispatchOptions options = {
+            mask & runnable_features(), fusion, random.integer(1, 4), variant.name, candidate, any_tuning(&random)};
         const Plan plan = run(options, &tensors, random.integer(0, 63));
         CHECK(plan.k1 == &variant || variant.kernel.halves == 2);
         tensors.check("seed " + std::to_string(seed) + ", " + variant.name + ", " + describe(p));

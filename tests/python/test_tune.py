@@ -192,7 +192,8 @@ def test_results_do_not_depend_on_tuning() -> None:
     x = np.random.default_rng(0).uniform(-1, 1, SHAPES[0]).astype(np.float32)
     w = np.random.default_rng(1).uniform(-0.1, 0.1, SHAPES[1]).astype(np.float32)
     own = ms_convtanh.native.fused_conv_tanh(x, w)
-    for setting in ({"fusion": "half", "block_channels": 1}, {"tile_elements": 1, "packed_elements": 1}, {"threads": 1}):
+    settings = ({"fusion": "half", "block_channels": 1}, {"tile_elements": 1, "packed_elements": 1}, {"threads": 1})
+    for setting in settings:
         tuner.store([tuned(setting)])
         np.testing.assert_array_equal(ms_convtanh.native.fused_conv_tanh(x, w), own)
 
