@@ -10,6 +10,7 @@ import json
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,8 +30,11 @@ KERNELS = {
 _KERNEL_MODULES = ("conv_common", "tile_stages")  # imported by the kernels
 _OPERATORS = (*KERNELS, "fused_conv_tanh")
 
+_HEADER = "aclnn_fused_conv_tanh.h"
 _API = "op_api/lib/libcust_opapi.so"
 _DESCRIPTION = f"op_impl/ai_core/tbe/config/{SOC}/aic-{SOC}-ops-info.json"
+_PUBLIC_HEADER = _SOURCES / "aclnn" / "include" / "aclnnop" / _HEADER
+_PACKAGES = f"*{VENDOR}*.run"  # in build_out
 _KERNEL_FOLDER = f"op_impl/ai_core/tbe/kernel/{SOC}"
 
 
@@ -85,10 +89,21 @@ def _copy(source: Path, target: Path) -> None:
 
 def _lay_out_project(project: Path) -> None:
     _copy(_SOURCES, project)
+    # The build installs the headers that lie beside an operator's op_api.
+    _copy(_PUBLIC_HEADER, project / "aclnn" / "ascend" / "fused_conv_tanh" / "op_host" / "op_api" / _HEADER)
     for operator, kernel in KERNELS.items():
         for module in (kernel, *_KERNEL_MODULES):
             target = project / "aclnn" / "ascend" / operator / "op_kernel" / f"{module}.py"
             _copy(_SOURCES / "kernels" / "ascend" / f"{module}.py", target)
+
+
+def _describe_operator(vendor: Path) -> None:
+    """Adds FusedConvTanh to the operator description, which has the kernels' operators if CANN has built them."""
+    description = vendor / _DESCRIPTION
+    description.parent.mkdir(parents=True, exist_ok=True)
+    known = json.loads(description.read_text()) if description.exists() else {}
+    known["FusedConvTanh"] = operator_description()
+    description.write_text(json.dumps(known, indent=2) + "\n")
 
 
 def lay_out(output: Path) -> tuple[Path, Path]:
@@ -102,16 +117,11 @@ def lay_out(output: Path) -> tuple[Path, Path]:
         raise FileNotFoundError(f"ms-convtanh opp: expected the Ascend sources in {_SOURCES}, found none")
     vendor, project = output / VENDOR, output / "project"
     _lay_out_project(project)
-    header = "aclnn_fused_conv_tanh.h"
     for folder in ("op_api/include", "op_api/include/aclnnop"):
-        _copy(_SOURCES / "aclnn" / "include" / "aclnnop" / header, vendor / folder / header)
+        _copy(_PUBLIC_HEADER, vendor / folder / _HEADER)
     proto = "fused_conv_tanh_proto.h"
     _copy(project / "aclnn/ascend/fused_conv_tanh/op_graph" / proto, vendor / "op_proto" / "inc" / proto)
-    description = vendor / _DESCRIPTION
-    description.parent.mkdir(parents=True, exist_ok=True)
-    known = json.loads(description.read_text()) if description.exists() else {}
-    known["FusedConvTanh"] = operator_description()
-    description.write_text(json.dumps(known, indent=2) + "\n")
+    _describe_operator(vendor)
     return vendor, project
 
 
@@ -136,27 +146,41 @@ def _lacking(cann: Path | None, repository: Path | None) -> list[str]:
         lacking.append("pypto_pro, which comes with CANN: the kernels are written in it")
     if repository is None:
         lacking.append("a CANN operator repository (--repository) with enable_pypto_kernel, such as ops-math")
-    elif not (repository / "build.sh").is_file():
-        lacking.append(f"a build.sh in the operator repository {repository}")
+    else:
+        for name in ("build.sh", "examples/CMakeLists.txt"):
+            if not (repository / name).is_file():
+                lacking.append(f"{name} in the operator repository {repository}")
     return lacking
 
 
-def build(project: Path, output: Path, repository: Path) -> None:
-    """Builds the project inside a CANN operator repository and installs the package that comes out below `output`.
+def build(project: Path, vendor: Path, repository: Path) -> None:
+    """Builds the project inside a CANN operator repository and adds the package that comes out to the folder `vendor`.
+
+    The project becomes an example of the repository, examples/fused_conv_tanh: there build.sh finds operators that are
+    none of its own.
 
     Raises:
         RuntimeError: The build failed or gave no package; the message has the end of its output.
     """
-    inside = repository / "experimental" / VENDOR
+    inside = repository / "examples" / "fused_conv_tanh"
     shutil.rmtree(inside, ignore_errors=True)
     _copy(project, inside)
     (inside / "CMakeLists.txt").write_text("add_subdirectory(aclnn/ascend)\n")
-    options = ("--pkg", "--experimental", f"--soc={SOC}", f"--vendor_name={VENDOR}", f"--ops={','.join(_OPERATORS)}")
+    for old in (repository / "build_out").glob(_PACKAGES):
+        old.unlink()
+    options = ("--pkg", f"--soc={SOC}", f"--vendor_name={VENDOR}", f"--ops={','.join(_OPERATORS)}")
     _run(["bash", "build.sh", *options], repository)
-    packages = sorted((repository / "build_out").glob("*.run"))
+    packages = sorted((repository / "build_out").glob(_PACKAGES))
     if len(packages) != 1:
         raise RuntimeError(f"ms-convtanh opp: expected one package in {repository / 'build_out'}, got {len(packages)}")
-    _run(["bash", str(packages[0]), "--quiet", f"--install-path={output}"], output)
+    with tempfile.TemporaryDirectory() as temporary:
+        _run(["bash", str(packages[0]), "--quiet", f"--install-path={temporary}"], repository)
+        installed = sorted(Path(temporary, "vendors").glob(f"{VENDOR}*"))  # repositories append their own name
+        if len(installed) != 1:
+            raise RuntimeError(f"ms-convtanh opp: expected {packages[0]} to install one package, got {len(installed)}")
+        shutil.rmtree(installed[0] / "bin", ignore_errors=True)  # a set_env.bash for the temporary folder
+        _copy(installed[0], vendor)
+    _describe_operator(vendor)
 
 
 def _run(command: list[str], folder: Path) -> None:
@@ -181,10 +205,7 @@ def make_package(output: Path, repository: Path | None = None) -> Report:
     vendor, project = lay_out(output)
     missing = _lacking(find_cann(), repository)
     if not missing and repository is not None:
-        build(project, output, repository.resolve())
-        built = output / "vendors" / VENDOR  # where CANN's installer puts it
-        if built.is_dir():
-            _copy(built, vendor)
+        build(project, vendor, repository.resolve())
     if not (vendor / _API).is_file():
         missing.append(f"{_API}: the aclnn function, to be built with CANN")
     if not any((vendor / _KERNEL_FOLDER).rglob("*.o")):

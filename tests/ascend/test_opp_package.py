@@ -21,16 +21,20 @@ VENDOR_FILES = [
     "op_proto/inc/fused_conv_tanh_proto.h",
 ]
 
+# Stands in for an operator repository's build: a package that installs where the repositories' packages do.
 BUILD = """#!/bin/bash
 set -e
 echo "$*" > arguments
-test -f experimental/ms_convtanh/aclnn/ascend/CMakeLists.txt
+test -f examples/fused_conv_tanh/aclnn/ascend/CMakeLists.txt
 mkdir -p build_out
-cat > build_out/package.run <<'END'
+cat > build_out/cann-ops-math-ms_convtanh_linux.run <<'END'
 for option in "$@"; do case $option in --install-path=*) path=${option#*=} ;; esac; done
-vendor=$path/vendors/ms_convtanh
-mkdir -p "$vendor/op_api/lib" "$vendor/op_impl/ai_core/tbe/kernel/ascend950/k1_conv"
+vendor=$path/vendors/ms_convtanh_math
+config=$vendor/op_impl/ai_core/tbe/config/ascend950
+mkdir -p "$vendor/bin" "$vendor/op_api/lib" "$vendor/op_impl/ai_core/tbe/kernel/ascend950/k1_conv" "$config"
 touch "$vendor/op_api/lib/libcust_opapi.so" "$vendor/op_impl/ai_core/tbe/kernel/ascend950/k1_conv/k1_conv.o"
+echo '{"ConvTanhPack": {}}' > "$config/aic-ascend950-ops-info.json"
+echo "export ASCEND_CUSTOM_OPP_PATH=$vendor" > "$vendor/bin/set_env.bash"
 END
 """
 
@@ -48,6 +52,8 @@ def cann(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     repository = tmp_path / "repository"
     repository.mkdir()
     (repository / "build.sh").write_text(BUILD)
+    (repository / "examples").mkdir()
+    (repository / "examples/CMakeLists.txt").touch()
     return repository
 
 
@@ -109,8 +115,19 @@ def test_build_where_cann_is(cann: Path, tmp_path: Path) -> None:
     assert report["missing"] == []
     assert "op_api/lib/libcust_opapi.so" in report["files"]
     arguments = (cann / "arguments").read_text().split()
-    assert {"--pkg", "--soc=ascend950", "--vendor_name=ms_convtanh"} <= set(arguments)
-    assert all(operator in arguments[-1] for operator in _opp.KERNELS)
+    operators = ",".join((*_opp.KERNELS, "fused_conv_tanh"))
+    assert arguments == ["--pkg", "--soc=ascend950", "--vendor_name=ms_convtanh", f"--ops={operators}"]
+    description = json.loads((tmp_path / "out/ms_convtanh" / VENDOR_FILES[2]).read_text())
+    assert set(description) == {"ConvTanhPack", "FusedConvTanh"}
+    assert not (tmp_path / "out/vendors").exists()
+    assert "bin/set_env.bash" not in report["files"]
+
+
+def test_a_repository_of_another_kind_is_named(cann: Path, tmp_path: Path) -> None:
+    shutil.rmtree(cann / "examples")
+    result = CliRunner().invoke(main, ["opp", "--output", str(tmp_path / "out"), "--repository", str(cann)])
+    assert result.exit_code == 1
+    assert f"examples/CMakeLists.txt in the operator repository {cann}" in result.output
 
 
 def test_failed_build_shows_its_output(cann: Path, tmp_path: Path) -> None:
@@ -122,8 +139,16 @@ def test_failed_build_shows_its_output(cann: Path, tmp_path: Path) -> None:
 
 
 def test_no_package_comes_out(cann: Path, tmp_path: Path) -> None:
+    (cann / "build_out").mkdir()
+    (cann / "build_out/cann-ops-math-ms_convtanh_linux.run").touch()  # of an earlier build
     (cann / "build.sh").write_text("true\n")
     with pytest.raises(RuntimeError, match="expected one package"):
+        _opp.make_package(tmp_path / "out", cann)
+
+
+def test_package_installs_nothing(cann: Path, tmp_path: Path) -> None:
+    (cann / "build.sh").write_text("mkdir build_out; echo true > build_out/ms_convtanh.run\n")
+    with pytest.raises(RuntimeError, match="to install one package, got 0"):
         _opp.make_package(tmp_path / "out", cann)
 
 

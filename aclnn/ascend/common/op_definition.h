@@ -1,5 +1,8 @@
 // What the definitions of the four kernels' operators share. They are operators of this package's own aclnn function:
 // their attribute `problem` is the list that kernels/ascend/conv_tiling.h makes of a convolution.
+//
+// CANN's build compiles the definitions on their own, so that they include this file by a path relative to theirs; and
+// it looks for the text of AddConfig in each of them.
 #ifndef MS_CONVTANH_ACLNN_ASCEND_COMMON_OP_DEFINITION_H_
 #define MS_CONVTANH_ACLNN_ASCEND_COMMON_OP_DEFINITION_H_
 
@@ -16,8 +19,7 @@ inline void describe(OpParamDef& tensor, Option presence, const std::vector<ge::
 }
 
 // kernel: the file op_kernel/<kernel>.py and the function in it.
-inline void run_on_ascend950(OpDef* definition, const char* kernel) {
-  definition->Attr("problem").AttrType(REQUIRED).ListInt();
+inline OpAICoreConfig config_of(const char* kernel) {
   OpAICoreConfig config;
   config.DynamicCompileStaticFlag(true)
       .DynamicFormatFlag(false)
@@ -26,7 +28,7 @@ inline void run_on_ascend950(OpDef* definition, const char* kernel) {
       .NeedCheckSupportFlag(false)
       .PrecisionReduceFlag(false)
       .ExtendCfgInfo("opFile.value", kernel);
-  definition->AICore().AddConfig("ascend950", config);
+  return config;
 }
 
 }  // namespace ops

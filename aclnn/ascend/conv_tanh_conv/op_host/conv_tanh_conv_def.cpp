@@ -1,5 +1,5 @@
 // K1: the convolution on the Cube cores, float32 wsT [N, Cout, spatial].
-#include "aclnn/ascend/common/op_definition.h"
+#include "../../common/op_definition.h"
 
 namespace ops {
 
@@ -11,7 +11,9 @@ class ConvTanhConv : public OpDef {
     describe(this->Input("x_packed"), REQUIRED, products);
     describe(this->Input("filter_packed"), REQUIRED, products);
     describe(this->Output("wst"), REQUIRED, sums);
-    run_on_ascend950(this, "k1_conv");
+    this->Attr("problem").AttrType(REQUIRED).ListInt();
+    OpAICoreConfig config = config_of("k1_conv");
+    this->AICore().AddConfig("ascend950", config);
   }
 };
 

@@ -1,5 +1,5 @@
 // K12: K1 and K2 in one kernel, without wsT.
-#include "aclnn/ascend/common/op_definition.h"
+#include "../../common/op_definition.h"
 
 namespace ops {
 
@@ -11,7 +11,9 @@ class ConvTanhFused : public OpDef {
     describe(this->Input("x_packed"), REQUIRED, products);
     describe(this->Input("filter_packed"), REQUIRED, products);
     describe(this->Output("y"), REQUIRED, tensors);
-    run_on_ascend950(this, "k12_fused");
+    this->Attr("problem").AttrType(REQUIRED).ListInt();
+    OpAICoreConfig config = config_of("k12_fused");
+    this->AICore().AddConfig("ascend950", config);
   }
 };
 

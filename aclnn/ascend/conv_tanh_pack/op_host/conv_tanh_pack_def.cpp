@@ -1,5 +1,5 @@
 // K0: x, padded and split by the strides, and filter with the bias, as K1 and K12 read them.
-#include "aclnn/ascend/common/op_definition.h"
+#include "../../common/op_definition.h"
 
 namespace ops {
 
@@ -13,7 +13,9 @@ class ConvTanhPack : public OpDef {
     describe(this->Input("bias"), OPTIONAL, tensors);
     describe(this->Output("x_packed"), REQUIRED, products);
     describe(this->Output("filter_packed"), REQUIRED, products);
-    run_on_ascend950(this, "k0_pack");
+    this->Attr("problem").AttrType(REQUIRED).ListInt();
+    OpAICoreConfig config = config_of("k0_pack");
+    this->AICore().AddConfig("ascend950", config);
   }
 };
 

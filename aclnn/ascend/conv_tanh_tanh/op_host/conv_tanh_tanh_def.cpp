@@ -1,5 +1,5 @@
 // K2: y = tanh(wsT) on the Vector cores, rounded once.
-#include "aclnn/ascend/common/op_definition.h"
+#include "../../common/op_definition.h"
 
 namespace ops {
 
@@ -10,7 +10,9 @@ class ConvTanhTanh : public OpDef {
     const std::vector<ge::DataType> tensors = {ge::DT_FLOAT16, ge::DT_BF16, ge::DT_FLOAT};
     describe(this->Input("wst"), REQUIRED, sums);
     describe(this->Output("y"), REQUIRED, tensors);
-    run_on_ascend950(this, "k2_tanh");
+    this->Attr("problem").AttrType(REQUIRED).ListInt();
+    OpAICoreConfig config = config_of("k2_tanh");
+    this->AICore().AddConfig("ascend950", config);
   }
 };
 
