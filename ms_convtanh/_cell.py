@@ -86,8 +86,9 @@ class ConvTanh(nn.Conv2d):
             pad_mode = "pad"
         geometry = (4, self.stride, pads, self.dilation, self.group, pad_mode)
         operator = FusedConvTanh(geometry, self.has_bias, is_compiled(any_function))
+        if _custom_ascend.is_target():
+            bias = self.bias if self.has_bias else ops.zeros((self.out_channels,), x.dtype)
+            return operator(x, self.weight, bias, *_custom_ascend.call_values(geometry))
         if self.has_bias:
             return operator(x, self.weight, self.bias)
-        if _custom_ascend.is_target():
-            return operator(x, self.weight, ops.zeros((self.out_channels,), x.dtype))
         return operator(x, self.weight)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import mindspore.common.dtype as mstype
-from mindspore import Parameter, context, ops
+from mindspore import Parameter, context, jit, ops
 from mindspore.graph.api import _pynative_executor
 from mindspore.train import amp
 
@@ -158,7 +158,8 @@ class _Operator(ops.Custom, metaclass=_Keeping):
         """
         _check_target(self._target)
         dtypes, shapes = {}, []
-        for name, operand in zip(self._operands, operands, strict=True):
+        tensors = operands[: len(self._operands)]  # on Ascend, attributes follow
+        for name, operand in zip(self._operands, tensors, strict=True):
             if not isinstance(operand["dtype"], mstype.TensorType):
                 raise TypeError(f"{OPERATOR}: {name} must be a mindspore.Tensor, got {operand['dtype']}")
             dtypes[name] = str(operand["dtype"].element_type()).lower()
@@ -166,6 +167,8 @@ class _Operator(ops.Custom, metaclass=_Keeping):
         dtype = check_dtype(dtypes)
         if all(size >= 0 for shape in shapes for size in shape):
             self._check_shapes(dtype, *shapes)
+        elif self._target == "Ascend":
+            raise ValueError(f"{OPERATOR}: shapes must be static on Ascend, got {', '.join(map(str, shapes))}")
         result = super().__infer__(*operands)
         if self._in_graph and self._target == "CPU":
             # From here on the library infers the dtype as well: a MindIR with dynamic shapes needs that when it is
@@ -178,7 +181,7 @@ class _Operator(ops.Custom, metaclass=_Keeping):
 
 
 class FusedConvTanh(_Operator):
-    """The primitive: called with x, filter and, if has_bias (on Ascend: always), bias.
+    """The primitive: called with x, filter and, if has_bias, bias. On Ascend with x, filter, bias and call_values.
 
     Raises:
         TypeError: Attributes that are not ints.
@@ -192,6 +195,8 @@ class FusedConvTanh(_Operator):
             self._describe(("x", "conv_filter", "bias"), geometry, in_graph, "Ascend")
             _custom_ascend.check_ready()
             ops.Custom.__init__(self, **_custom_ascend.arguments(self._attributes))
+            if not in_graph:
+                self._graph = _graph_of_one(geometry)
             return
         bprop = _gradients_in_graph(geometry, has_bias) if in_graph else _gradients(geometry)
         operands = ("x", "conv_filter", "bias")[: 3 if has_bias else 2]
@@ -202,6 +207,8 @@ class FusedConvTanh(_Operator):
         if _pynative_executor.grad_flag():
             # MindSpore forgets that a gradient depends on a parameter, but not that it depends on a view of one.
             operands = tuple(t.view(t.shape) if isinstance(t, Parameter) else t for t in operands)
+        if self._target == "Ascend":
+            return self._graph(*operands[:3])
         return super().__call__(*operands)
 
     def _check_shapes(self, dtype: str, *shapes: Shape) -> None:
@@ -217,6 +224,20 @@ class FusedConvTanh(_Operator):
             axes = zip(conv_filter[2:], given.dilations, strict=False)
             return replace(given, pads=tuple(pad for taps, step in axes for pad in (0, step * (taps - 1))))
         return given
+
+
+def _graph_of_one(geometry: Geometry) -> Callable[..., Any]:
+    """The operator on Ascend as a graph, for PyNative mode.
+
+    PyNative mode itself hands tensors alone to the aclnn functions of custom operators, and no attributes.
+    """
+    values = _custom_ascend.call_values(geometry)
+
+    @jit
+    def call(x: Any, conv_filter: Any, bias: Any) -> Any:
+        return FusedConvTanh(geometry, True, True)(x, conv_filter, bias, *values)
+
+    return call
 
 
 class FusedConvTanhBackward(_Operator):

@@ -12,10 +12,11 @@ from mindspore import context, ops
 from mindspore.ops import constexpr
 from mindspore.ops.operations import _grad_ops, nn_ops
 
-from ms_convtanh._library import OPERATOR
+from ms_convtanh._library import KEEP_DTYPE, OPERATOR
 from ms_convtanh._problem import Attributes, Shape, same_pads
 
 ENTRY = "aclnnFusedConvTanh"
+OPERANDS = ("x", "filter", "bias")
 _HEADER = "op_api/include/aclnn_fused_conv_tanh.h"  # MindSpore reads the prototype out of it
 _LIBRARY = "op_api/lib/libcust_opapi.so"
 
@@ -47,19 +48,21 @@ def check_ready() -> None:
         )
 
 
-def registration(attributes: Attributes) -> dict[str, Any]:
-    """Operands, dtypes and attributes for MindSpore, in the order of the prototype. The bias is always there."""
-    info = ops.CustomRegOp("FusedConvTanhAscend")
-    for index, operand in enumerate(("x", "filter", "bias")):
+def registration() -> dict[str, Any]:
+    """Operands, dtypes and attributes for MindSpore, in the order of the prototype. The bias is always there.
+
+    MindSpore calls the function by this name, and takes attributes without a value here from the call.
+    """
+    info = ops.CustomRegOp(ENTRY)
+    for index, operand in enumerate(OPERANDS):
         info.input(index, operand, "required")
     info.output(0, "y", "required")
     for dtype in (ops.DataType.F32_Default, ops.DataType.F16_Default, ops.DataType.BF16_Default):
         info.dtype_format(*[dtype] * 4)
-    info.attr("strides", "required", "listInt", value=list(attributes.strides))
-    info.attr("pads", "required", "listInt", value=list(attributes.pads))
-    info.attr("dilations", "required", "listInt", value=list(attributes.dilations))
-    info.attr("groups", "required", "int", value=attributes.groups)
-    info.attr("cubeMathType", "required", "int", value=0)
+    for name in ("strides", "pads", "dilations"):
+        info.attr(name, "required", "listInt")
+    for name in ("groups", "cubeMathType"):
+        info.attr(name, "required", "int")
     return info.target("Ascend").get_op_info()
 
 
@@ -71,7 +74,7 @@ def arguments(attributes: Attributes) -> dict[str, Any]:
         "out_dtype": lambda first, *_: first,
         "func_type": "aot",
         "bprop": gradients(attributes),
-        "reg_info": registration(attributes),
+        "reg_info": registration(),
     }
 
 
@@ -81,6 +84,13 @@ def arguments(attributes: Attributes) -> dict[str, Any]:
 @constexpr
 def is_target() -> bool:
     return context.get_context("device_target") == "Ascend"
+
+
+@constexpr
+def call_values(geometry: tuple[Any, ...]) -> tuple[Any, ...]:
+    """strides, pads, dilations, groups and cubeMathType as the call takes them, behind the operands."""
+    rank, *attributes, _ = geometry
+    return (*astuple(Attributes.of(rank, *attributes)), KEEP_DTYPE)
 
 
 @constexpr
@@ -99,11 +109,25 @@ def explicit_pads(pad_mode: str, padding: Any, x: Shape, kernel: Sequence[int], 
 
 
 def gradients(attributes: Attributes) -> Callable[..., Any]:
-    """The gradients of x, filter and bias from MindSpore's own operators, in float32 as on the CPU."""
+    """The gradients of x, filter and bias from MindSpore's own operators, in float32 as on the CPU.
+
+    The attributes are inputs too, whose gradients mean nothing.
+    """
     one_axis = len(attributes.strides) == 1
     strides, pads, dilations, groups = astuple(attributes.on_two_axes())
 
-    def bprop(x: Any, conv_filter: Any, bias: Any, y: Any, grad_y: Any) -> Any:
+    def bprop(
+        x: Any,
+        conv_filter: Any,
+        bias: Any,
+        strides_given: Any,
+        pads_given: Any,
+        dilations_given: Any,
+        groups_given: Any,
+        math_given: Any,
+        y: Any,
+        grad_y: Any,
+    ) -> Any:
         y32, x32, filter32 = y.astype(mstype.float32), x.astype(mstype.float32), conv_filter.astype(mstype.float32)
         dz = grad_y.astype(mstype.float32) * (1 - y32) * (1 + y32)
         if one_axis:
@@ -118,6 +142,7 @@ def gradients(attributes: Attributes) -> Callable[..., Any]:
         )(dz, x32, filter32.shape)
         of_bias = dz.sum((0, 2, 3))
         of_x, of_filter = of_x.reshape(x.shape), of_filter.reshape(conv_filter.shape)
-        return of_x.astype(x.dtype), of_filter.astype(conv_filter.dtype), of_bias.astype(bias.dtype)
+        of_operands = of_x.astype(x.dtype), of_filter.astype(conv_filter.dtype), of_bias.astype(bias.dtype)
+        return (*of_operands, strides_given, pads_given, dilations_given, groups_given, math_given)
 
     return bprop

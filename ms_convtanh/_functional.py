@@ -71,8 +71,9 @@ def fused_conv_tanh(
     _check_tensors(isinstance(x, Tensor), isinstance(conv_filter, Tensor), not has_bias or isinstance(bias, Tensor))
     geometry = (len(conv_filter.shape), strides, pads, dilations, groups, "pad")
     operator = FusedConvTanh(geometry, has_bias, is_compiled(any_function))
+    if _custom_ascend.is_target():
+        given = bias if has_bias else ops.zeros((conv_filter.shape[0],), x.dtype)
+        return operator(x, conv_filter, given, *_custom_ascend.call_values(geometry))
     if has_bias:
         return operator(x, conv_filter, bias)
-    if _custom_ascend.is_target():
-        return operator(x, conv_filter, ops.zeros((conv_filter.shape[0],), x.dtype))
     return operator(x, conv_filter)
