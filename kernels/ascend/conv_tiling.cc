@@ -213,7 +213,7 @@ bool make_tiling(const ConvTanhProblem& q, int64_t cores, bool fused, Plan* plan
   return true;
 }
 
-std::vector<int64_t> problem_list(const ConvTanhProblem& p) {
+std::vector<int64_t> problem_list(const ConvTanhProblem& p, bool fused) {
   return {static_cast<int64_t>(p.dtype),
           p.n,
           p.ci,
@@ -234,20 +234,22 @@ std::vector<int64_t> problem_list(const ConvTanhProblem& p) {
           p.dilation_w,
           p.groups,
           p.has_bias,
-          p.cube_math_type};
+          p.cube_math_type,
+          fused};
 }
 
-bool problem_of_list(const int64_t* values, size_t count, ConvTanhProblem* problem) {
+bool problem_of_list(const int64_t* values, size_t count, ConvTanhProblem* problem, bool* fused) {
   ConvTanhProblem p = {};
   int64_t* const fields[] = {&p.n,          &p.ci,         &p.hi,         &p.wi,       &p.co,
                              &p.kh,         &p.kw,         &p.ho,         &p.wo,       &p.stride_h,
                              &p.stride_w,   &p.pad_top,    &p.pad_bottom, &p.pad_left, &p.pad_right,
                              &p.dilation_h, &p.dilation_w, &p.groups,     &p.has_bias, &p.cube_math_type};
   constexpr size_t kFields = sizeof(fields) / sizeof(fields[0]);
-  if (count != kFields + 1 || values[0] < 0 || values[0] > static_cast<int64_t>(DType::kBFloat16)) return false;
+  if (count != kFields + 2 || values[0] < 0 || values[0] > static_cast<int64_t>(DType::kBFloat16)) return false;
   p.dtype = static_cast<DType>(values[0]);
   for (size_t i = 0; i < kFields; ++i) *fields[i] = values[i + 1];
   *problem = p;
+  *fused = values[kFields + 1] != 0;
   return true;
 }
 

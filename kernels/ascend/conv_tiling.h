@@ -109,9 +109,10 @@ struct Plan {
 // they are contiguous. Returns false, with the reason in *error, for planes beyond the copy engines' 32-bit strides.
 bool make_tiling(const ConvTanhProblem& problem, int64_t cores, bool fused, Plan* plan, std::string* error);
 
-// A problem as a list of numbers and back: how it travels to the kernels' operators, as their attribute `problem`.
-std::vector<int64_t> problem_list(const ConvTanhProblem& problem);
-bool problem_of_list(const int64_t* values, size_t count, ConvTanhProblem* problem);
+// A problem and the fusion as a list of numbers and back: how they travel to the kernels' operators, as their attribute
+// `problem`. K0 needs the fusion as well: what K12 reads has another pitch.
+std::vector<int64_t> problem_list(const ConvTanhProblem& problem, bool fused);
+bool problem_of_list(const int64_t* values, size_t count, ConvTanhProblem* problem, bool* fused);
 
 }  // namespace ascend
 }  // namespace msct

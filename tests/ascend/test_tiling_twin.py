@@ -94,7 +94,7 @@ def test_host_tiling_is_that_of_conv_common(twin: Path) -> None:
     calls = [(p, cores, fused) for p in grid() for cores in (28, 32) for fused in (False, True)]
     assert len(calls) > 2000
     lines = [
-        " ".join(map(str, (cores, int(fused), DTYPES.index(problem.dtype), *astuple(problem)[1:])))
+        " ".join(map(str, (cores, DTYPES.index(problem.dtype), *astuple(problem)[1:], int(fused))))
         for problem, cores, fused in calls
     ]
     output = subprocess.run([twin], input="\n".join(lines) + "\n", capture_output=True, text=True, check=True).stdout

@@ -1,5 +1,5 @@
-// Prints what the host tiling makes of problems: one problem on each line of the input, as "cores fused" and the
-// numbers of problem_list; on each line of the output all numbers of the plan, or "error: " and the reason.
+// Prints what the host tiling makes of problems: one problem on each line of the input, as the number of cores
+// and the numbers of problem_list; on each line of the output all numbers of the plan, or "error: " and the reason.
 #include <iostream>
 #include <sstream>
 
@@ -19,16 +19,17 @@ void print(const msct::ascend::Launch<Tiling>& launch) {
 int main() {
   for (std::string line; std::getline(std::cin, line);) {
     std::istringstream words(line);
-    int64_t cores = 0, fused = 0;
-    words >> cores >> fused;
+    int64_t cores = 0;
+    words >> cores;
     std::vector<int64_t> values;
     for (int64_t value; words >> value;) values.push_back(value);
     msct::ConvTanhProblem problem;
-    if (!msct::ascend::problem_of_list(values.data(), values.size(), &problem)) return 2;
-    if (msct::ascend::problem_list(problem) != values) return 3;
+    bool fused = false;
+    if (!msct::ascend::problem_of_list(values.data(), values.size(), &problem, &fused)) return 2;
+    if (msct::ascend::problem_list(problem, fused) != values) return 3;
     msct::ascend::Plan plan;
     std::string error;
-    if (!msct::ascend::make_tiling(problem, cores, fused != 0, &plan, &error)) {
+    if (!msct::ascend::make_tiling(problem, cores, fused, &plan, &error)) {
       std::cout << "error: " << error << '\n';
       continue;
     }

@@ -23,13 +23,14 @@ constexpr size_t kNumbersOf = sizeof(Tiling) / sizeof(int64_t);
 
 // Plans the context's attribute `problem` for the Cube cores of this NPU and hands over one kernel's launch.
 template <typename Tiling>
-ge::graphStatus set_tiling(gert::TilingContext* context, bool fused, Launch<Tiling> Plan::*kernel) {
+ge::graphStatus set_tiling(gert::TilingContext* context, Launch<Tiling> Plan::*kernel) {
   const auto* attributes = context->GetAttrs();
   OP_CHECK_NULL_WITH_CONTEXT(context, attributes);
   const auto* list = attributes->GetListInt(0);
   OP_CHECK_NULL_WITH_CONTEXT(context, list);
   ConvTanhProblem problem;
-  OP_CHECK_IF(!problem_of_list(list->GetData(), list->GetSize(), &problem),
+  bool fused = false;
+  OP_CHECK_IF(!problem_of_list(list->GetData(), list->GetSize(), &problem, &fused),
               OP_LOGE(context, "problem must be a list of conv_tiling.h, got %zu numbers", list->GetSize()),
               return ge::GRAPH_FAILED);
   auto* platform_info = context->GetPlatformInfo();

@@ -9,7 +9,7 @@ END_TILING_DATA_DEF;
 REGISTER_TILING_DATA_CLASS(ConvTanhConv, ConvTanhConvTilingData)
 
 static ge::graphStatus TilingConvTanhConv(gert::TilingContext* context) {
-  return msct::ascend::set_tiling(context, false, &msct::ascend::Plan::conv);
+  return msct::ascend::set_tiling(context, &msct::ascend::Plan::conv);
 }
 
 static ge::graphStatus TilingParseConvTanhConv([[maybe_unused]] gert::TilingParseContext* context) {

@@ -9,7 +9,7 @@ END_TILING_DATA_DEF;
 REGISTER_TILING_DATA_CLASS(ConvTanhFused, ConvTanhFusedTilingData)
 
 static ge::graphStatus TilingConvTanhFused(gert::TilingContext* context) {
-  return msct::ascend::set_tiling(context, true, &msct::ascend::Plan::conv);
+  return msct::ascend::set_tiling(context, &msct::ascend::Plan::conv);
 }
 
 static ge::graphStatus TilingParseConvTanhFused([[maybe_unused]] gert::TilingParseContext* context) {

@@ -9,7 +9,7 @@ END_TILING_DATA_DEF;
 REGISTER_TILING_DATA_CLASS(ConvTanhPack, ConvTanhPackTilingData)
 
 static ge::graphStatus TilingConvTanhPack(gert::TilingContext* context) {
-  return msct::ascend::set_tiling(context, false, &msct::ascend::Plan::pack);
+  return msct::ascend::set_tiling(context, &msct::ascend::Plan::pack);
 }
 
 static ge::graphStatus TilingParseConvTanhPack([[maybe_unused]] gert::TilingParseContext* context) {

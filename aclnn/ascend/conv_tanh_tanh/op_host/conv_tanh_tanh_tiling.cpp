@@ -9,7 +9,7 @@ END_TILING_DATA_DEF;
 REGISTER_TILING_DATA_CLASS(ConvTanhTanh, ConvTanhTanhTilingData)
 
 static ge::graphStatus TilingConvTanhTanh(gert::TilingContext* context) {
-  return msct::ascend::set_tiling(context, false, &msct::ascend::Plan::tanh);
+  return msct::ascend::set_tiling(context, &msct::ascend::Plan::tanh);
 }
 
 static ge::graphStatus TilingParseConvTanhTanh([[maybe_unused]] gert::TilingParseContext* context) {

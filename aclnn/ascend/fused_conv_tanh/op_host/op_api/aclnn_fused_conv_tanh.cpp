@@ -53,7 +53,7 @@ int32_t add_launches(const Tensors& t, const ConvTanhProblem& problem, aclOpExec
   const aclTensor* filter = contiguous(t.filter);
   const aclTensor* bias = t.bias == nullptr ? nullptr : contiguous(t.bias);
   CHECK_RET(x != nullptr && filter != nullptr && (bias != nullptr || t.bias == nullptr), ACLNN_ERR_INNER_NULLPTR);
-  const std::vector<int64_t> list = problem_list(problem);
+  const std::vector<int64_t> list = problem_list(problem, fused);
   const l0op::ConvTanhCall call = {executor->AllocIntArray(list.data(), list.size()), plan, executor};
   CHECK_RET(call.problem != nullptr, ACLNN_ERR_INNER_NULLPTR);
 
