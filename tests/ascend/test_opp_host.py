@@ -8,7 +8,6 @@ import re
 import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,12 +15,12 @@ import pytest
 from conv_common import CONV_KEY, FUSED_KEY, PACK_KEY, TANH_KEY, ConvTiling, PackTiling, TanhTiling
 from executor import GlobalBuffer
 from executor.run import DATATYPES, NUMPY, kernels
+from operator_project import FOLDER, OWN, ROOT, SHARED
 from problems import GEOMETRIES
 from reference import assert_close, conv_tanh
 
 from ms_convtanh._problem import Attributes
 
-ROOT = Path(__file__).resolve().parents[2]
 ACL_DTYPES = {"float32": 0, "float16": 1, "bfloat16": 27}
 NAMES = {number: name for name, number in ACL_DTYPES.items()}
 NCHW, NCL, ND = 0, 47, 2
@@ -33,7 +32,6 @@ OPERATORS = {
     "ConvTanhTanh": ("k2_tanh", TANH_KEY, TanhTiling, ("y",)),
     "ConvTanhFused": ("k12_fused", FUSED_KEY, ConvTiling, ("x_packed", "y")),
 }
-SHARED = re.compile(r"\$\{CONV_TANH_ROOT\}/(\S+\.cc)")  # with the CPU library
 STAND_INS = re.compile(r'#include "((?:aclnn_kernels|exe_graph|log|opdev|register|tiling)/[^"]+)"')
 
 
@@ -41,14 +39,12 @@ STAND_INS = re.compile(r'#include "((?:aclnn_kernels|exe_graph|log|opdev|registe
 def host(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., list[str]]:
     """host(mode, numbers, environment) -> lines of output."""
     folder = tmp_path_factory.mktemp("host")
-    sources = [*(ROOT / "aclnn/ascend").rglob("*.cpp")]
-    for source in [*sources, *(ROOT / "aclnn/ascend").rglob("*.h")]:
+    for source in [*OWN, *FOLDER.rglob("*.h")]:
         for header in STAND_INS.findall(source.read_text()):
             path = folder / "include" / header
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text('#include "cann_stand_in.h"\n')
-    shared = SHARED.findall((ROOT / "aclnn/ascend/CMakeLists.txt").read_text())
-    sources += [*(ROOT / source for source in sorted(set(shared))), ROOT / "tests/ascend/op_api_main.cc"]
+    sources = [*OWN, *SHARED, ROOT / "tests/ascend/op_api_main.cc"]
     folders = (folder / "include", ROOT / "tests/ascend", ROOT, ROOT / "aclnn/include")
     options = ["-std=c++17", "-Wall", "-Wextra", "-Werror", "-fsanitize=undefined", *(f"-I{path}" for path in folders)]
     subprocess.run(["g++", *options, *sources, "-o", folder / "host"], check=True)
