@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from ms_convtanh import _opp
-from ms_convtanh._cli import json_option, reports_errors
+from ms_convtanh._cli import busy, json_option, reports_errors
 
 
 @click.command()
@@ -31,7 +31,8 @@ def opp(context: click.Context, output: Path, repository: Path | None, as_json: 
     ms-convtanh opp --output opp --repository ops-math
     export ASCEND_CUSTOM_OPP_PATH=$PWD/opp/ms_convtanh
     """
-    report = _opp.make_package(output, repository)
+    with busy("ms-convtanh opp", "making the operator package"):
+        report = _opp.make_package(output, repository)
     if as_json:
         click.echo(json.dumps(dataclasses.asdict(report), indent=2))
     else:

@@ -150,6 +150,10 @@ def _lacking(cann: Path | None, repository: Path | None) -> list[str]:
         for name in ("build.sh", "examples/CMakeLists.txt"):
             if not (repository / name).is_file():
                 lacking.append(f"{name} in the operator repository {repository}")
+        if not any(b"enable_pypto_kernel" in path.read_bytes() for path in (repository / "cmake").rglob("*.cmake")):
+            lacking.append(
+                f"enable_pypto_kernel in cmake/ of the operator repository {repository}; other versions have it"
+            )
     return lacking
 
 

@@ -53,6 +53,8 @@ def cann(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (repository / "build.sh").write_text(BUILD)
     (repository / "examples").mkdir()
     (repository / "examples/CMakeLists.txt").touch()
+    (repository / "cmake").mkdir()
+    (repository / "cmake/func.cmake").write_text("function(enable_pypto_kernel op_file)\nendfunction()\n")
     return repository
 
 
@@ -124,9 +126,11 @@ def test_build_where_cann_is(cann: Path, tmp_path: Path) -> None:
 
 def test_a_repository_of_another_kind_is_named(cann: Path, tmp_path: Path) -> None:
     shutil.rmtree(cann / "examples")
+    (cann / "cmake/func.cmake").write_text("")
     result = CliRunner().invoke(main, ["opp", "--output", str(tmp_path / "out"), "--repository", str(cann)])
     assert result.exit_code == 1
     assert f"examples/CMakeLists.txt in the operator repository {cann}" in result.output
+    assert f"enable_pypto_kernel in cmake/ of the operator repository {cann}" in result.output
 
 
 def test_failed_build_shows_its_output(cann: Path, tmp_path: Path) -> None:
