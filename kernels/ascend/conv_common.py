@@ -374,16 +374,22 @@ def _best_tile(
     return best
 
 
+def _equal_share(total: int, workers: int, largest: int) -> int:
+    """The size of a tile, at most `largest`, with which `workers` have equally many."""
+    share = ceil_div(total, workers)
+    return ceil_div(share, ceil_div(share, largest))
+
+
 def _tanh_tiling(rows: int, columns: int, pitch: int, workers: int) -> tuple[TanhTiling, int]:
     """K2's tiling and TanhColumns, the physical tile width: one long row where wsT has no gaps, else rows of y."""
     if pitch == columns:
         rows, columns, pitch, physical = 1, rows * columns, rows * columns, TANH_ELEMENTS
-        tile_rows, tile_columns = 1, min(TANH_ELEMENTS, round_up(ceil_div(columns, workers), 64))
+        tile_rows, tile_columns = 1, round_up(_equal_share(columns, workers, TANH_ELEMENTS), 64)
     else:
         physical = next((width for width in TANH_COLUMNS[:-1] if columns <= width), TANH_COLUMNS[-2])
         tile_columns = physical
         tiles_columns = ceil_div(columns, physical)
-        tile_rows = min(TANH_ELEMENTS // physical, max(1, ceil_div(rows * tiles_columns, workers)))
+        tile_rows = _equal_share(rows * tiles_columns, workers, TANH_ELEMENTS // physical)
     tiles_columns = ceil_div(columns, tile_columns)
     tiling = TanhTiling(
         rows=rows,

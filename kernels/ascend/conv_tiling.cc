@@ -67,6 +67,12 @@ Tile best_tile(const Tile (&candidates)[count], int64_t m, int64_t p, int64_t re
   return best;
 }
 
+// The size of a tile, at most `largest`, with which `workers` have equally many.
+int64_t equal_share(int64_t total, int64_t workers, int64_t largest) {
+  const int64_t share = ceil_div(total, workers);
+  return ceil_div(share, ceil_div(share, largest));
+}
+
 Launch<TanhTiling> tanh_launch(int64_t rows, int64_t columns, int64_t pitch, int64_t cores) {
   const int64_t workers = cores * kSubBlocks;
   TanhTiling t;
@@ -75,7 +81,7 @@ Launch<TanhTiling> tanh_launch(int64_t rows, int64_t columns, int64_t pitch, int
     columns = pitch = product({rows, columns});
     rows = t.tile_rows = 1;
     physical = kTanhElements;
-    t.tile_columns = std::min(kTanhElements, round_up(ceil_div(columns, workers), 64));
+    t.tile_columns = round_up(equal_share(columns, workers, kTanhElements), 64);
   } else {
     physical = 512;
     for (int64_t width : {256, 128, 64}) {
@@ -83,7 +89,7 @@ Launch<TanhTiling> tanh_launch(int64_t rows, int64_t columns, int64_t pitch, int
     }
     t.tile_columns = physical;
     const int64_t parts = product({rows, ceil_div(columns, physical)});
-    t.tile_rows = std::min(kTanhElements / physical, std::max<int64_t>(1, ceil_div(parts, workers)));
+    t.tile_rows = equal_share(parts, workers, kTanhElements / physical);
   }
   t.rows = rows;
   t.columns = columns;

@@ -62,6 +62,8 @@ def check(case: dict[str, Any]) -> None:
 
 def main(device: str, mode: str, *names: str) -> None:
     ms.set_device(device)
+    if device == "Ascend":  # gradients are CANN's convolutions, which round float32 to HF32 if they may
+        ms.device_context.ascend.op_precision.conv_allow_hf32(False)
     ms.set_context(mode={"graph": ms.GRAPH_MODE, "pynative": ms.PYNATIVE_MODE}[mode])
     for case in CASES:
         if not names or case["name"] in names:
