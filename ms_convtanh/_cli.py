@@ -1,6 +1,7 @@
 """What the commands of ms-convtanh share: option types, errors and output."""
 
 import dataclasses
+import importlib.util
 import json
 import math
 import os
@@ -145,8 +146,8 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]
 
 @contextmanager
 def busy(command: str, text: str) -> Iterator[None]:
-    """Shows on stderr that something long goes on. Quiet where that is no terminal."""
-    if not sys.stderr.isatty():
+    """Shows on stderr that something long goes on. Quiet where that is no terminal, or rich is not installed."""
+    if not sys.stderr.isatty() or importlib.util.find_spec("rich") is None:
         yield
         return
     console = require(command, "rich.console", "tools").Console(stderr=True)

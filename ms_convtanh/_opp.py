@@ -88,6 +88,8 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def _lay_out_project(project: Path) -> None:
+    for folder in ("aclnn", "kernels"):  # of an earlier version, whose files may have had other names
+        shutil.rmtree(project / folder, ignore_errors=True)
     _copy(_SOURCES, project)
     # The build installs the headers that lie beside an operator's op_api.
     _copy(_PUBLIC_HEADER, project / "aclnn" / "ascend" / "fused_conv_tanh" / "op_host" / "op_api" / _HEADER)

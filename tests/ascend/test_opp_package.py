@@ -2,8 +2,12 @@
 
 import ast
 import json
+import os
+import pty
+import select
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -71,8 +75,12 @@ def test_layout_without_cann(no_cann: None, tmp_path: Path) -> None:
     missing = " ".join(report["missing"])
     for word in ("set_env.sh", "--repository", "libcust_opapi.so", "kernel/ascend950"):
         assert word in missing
+    old = tmp_path / "out/project/aclnn/ascend/fused_conv_tanh/op_api/of_an_earlier_version.cpp"
+    old.parent.mkdir()
+    old.touch()
     text = CliRunner().invoke(main, ["opp", "--output", str(tmp_path / "out")])  # once more, over itself
     assert text.exit_code == 1
+    assert not old.exists()
     assert "missing:" in text.output
     assert "Error" not in text.output
 
@@ -166,3 +174,24 @@ def test_public_header_is_one_text(language: str, tmp_path: Path) -> None:
     )
     options = (*language.split(), "-fsyntax-only", "-Wall", "-Wextra", "-Werror")
     subprocess.run(["g++", *options, f"-I{vendor}/op_api/include", f"-I{INCLUDE}", program], check=True)
+
+
+@pytest.mark.parametrize("rich", [True, False])
+def test_on_a_terminal(no_cann: None, tmp_path: Path, rich: bool) -> None:
+    """There it says that it works, and needs no extra for that."""
+    program = (
+        "import importlib.util, sys\n"
+        "from ms_convtanh.cli import main\n"
+        "find = importlib.util.find_spec\n"
+        f"if not {rich}: importlib.util.find_spec = lambda name, *rest: None if name == 'rich' else find(name, *rest)\n"
+        f"main(['opp', '--output', {str(tmp_path / 'out')!r}])\n"
+    )
+    leader, follower = pty.openpty()
+    command, environment = [sys.executable, "-c", program], {**os.environ, "TERM": "xterm"}
+    result = subprocess.run(command, stdout=subprocess.PIPE, stderr=follower, text=True, env=environment)
+    said = os.read(leader, 4096).decode() if select.select([leader], [], [], 0)[0] else ""
+    os.close(follower)
+    os.close(leader)
+    assert result.returncode == 1
+    assert "missing:" in result.stdout
+    assert ("making the operator package" in said) == rich
