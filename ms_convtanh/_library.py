@@ -48,6 +48,7 @@ class Candidate(ctypes.Structure):
         ("products", ctypes.c_int64),
         ("folded_taps", ctypes.c_int64),
         ("spread_taps", ctypes.c_int64),
+        ("winograd", ctypes.c_int64),
         ("microseconds", ctypes.c_double),
     )
 
@@ -67,7 +68,7 @@ class Plan(ctypes.Structure):
         ("threads", ctypes.c_int64),
         ("workspace_bytes", ctypes.c_uint64),
         ("candidate_count", ctypes.c_int64),
-        ("candidates", Candidate * 8),
+        ("candidates", Candidate * 12),
     )
 
 

@@ -43,6 +43,7 @@ class Candidate:
     products: int  # of bfloat16 terms for each product of x and filter, in amx; 1 elsewhere
     folded_taps: int  # that fill the reduction of a tile where input channels are few, 1 if none do
     spread_taps: int  # that fill the rows of a tile where output channels are few, 1 if none do
+    winograd: bool  # tiles of 2x2 outputs are computed from 16 products for each input channel, not from 36
     microseconds: float  # estimate, for one image on one thread, without tanh
 
     def __str__(self) -> str:
@@ -55,6 +56,8 @@ class Candidate:
             )
             if number > 1
         ]
+        if self.winograd:
+            details.append("Winograd")
         how = f" ({', '.join(details)})" if details else ""
         digits = 0 if self.microseconds >= 100 else 2
         return f"{self.k1}{how} {self.microseconds:.{digits}f} us"
@@ -167,7 +170,7 @@ def explain(
         threads=plan.threads,
         workspace_bytes=plan.workspace_bytes,
         candidates=tuple(
-            Candidate(c.k1.decode(), c.products, c.folded_taps, c.spread_taps, c.microseconds)
+            Candidate(c.k1.decode(), c.products, c.folded_taps, c.spread_taps, bool(c.winograd), c.microseconds)
             for c in plan.candidates[: plan.candidate_count]
         ),
     )

@@ -108,9 +108,9 @@ aclnnStatus msctExplainFusedConvTanh(const aclTensor* x, const aclTensor* filter
     if (int32_t status = current_options(kName, &options)) return status;
     for (const K1Candidate& candidate : k1_candidates(options, *planned)) {
       if (plan->candidateCount == MSCT_MAX_CANDIDATES) break;
-      plan->candidates[plan->candidateCount++] = {candidate.k1->name, candidate.scheme.products,
-                                                  candidate.scheme.folds(), candidate.scheme.spread_w,
-                                                  candidate.nanoseconds / 1000};
+      plan->candidates[plan->candidateCount++] = {candidate.k1->name,        candidate.scheme.products,
+                                                  candidate.scheme.folds(),  candidate.scheme.spread_w,
+                                                  candidate.scheme.winograd, candidate.nanoseconds / 1000};
     }
     return ACLNN_SUCCESS;
   });

@@ -1,7 +1,9 @@
 #include "kernels/cpu/execute.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <new>
 
 #include "kernels/cpu/layout.h"
 #include "kernels/cpu/range_check.h"
@@ -21,9 +23,14 @@ struct Block {
   int64_t col, cols;
 };
 
+// Set where images are not to be computed by Winograd's tiles: winograd_is_accurate.
+using ImageFlag = std::atomic<bool>;
+
 class Run {
  public:
-  Run(const Plan& plan, const ConvTanhTensors& tensors, const void* gate, void* workspace)
+  // inaccurate: one for each image, if the plan uses Winograd's tiles.
+  Run(const Plan& plan, const ConvTanhTensors& tensors, const void* gate, void* workspace,
+      ImageFlag* inaccurate = nullptr)
       : plan_(plan),
         p_(plan.problem),
         layout_(make_layout(plan)),
@@ -31,7 +38,8 @@ class Run {
         k2_row_((plan.linear ? plan.k2->kernel.plain_row : plan.k2->kernel.row)[static_cast<int>(p_.dtype)]),
         tensors_(tensors),
         gate_(gate),
-        base_(aligned(workspace)) {}
+        base_(aligned(workspace)),
+        inaccurate_(inaccurate) {}
 
   void operator()() {
     write_k_offsets(plan_, layout_, at<int64_t>(layout_.packed_offsets), at<int64_t>(layout_.direct_offsets));
@@ -83,7 +91,7 @@ class Run {
     const TraceMark mark(TracePhase::kPack);
     const void* source = p_.has_bias ? tensors_.bias : nullptr;
     k1_.pack_bias(source, p_.dtype, p_.bias_stride, p_.co, at<float>(layout_.bias));
-    if (is_spread()) {
+    if (is_spread() || is_winograd()) {
       k1_.pack_bias(nullptr, p_.dtype, 0, plan_.tiling.co * plan_.scheme.spread_w, at<float>(layout_.zeros));
     }
   }
@@ -95,7 +103,9 @@ class Run {
 
   float* packed_filter(int64_t group, int64_t ci, int64_t co) const {
     const int64_t step = group * ceil_div(layout_.ci_group, plan_.tiling.ci) + ci / plan_.tiling.ci;
-    return at<float>(layout_.filter) + step * layout_.filter_step + co * step_entries(ci) * k1_.depth;
+    const int64_t within = is_winograd() ? co / plan_.tiling.co * kWinogradPositions * layout_.filter_position
+                                         : co * step_entries(ci) * k1_.depth;
+    return at<float>(layout_.filter) + step * layout_.filter_step + within;
   }
 
   // The filter itself, from the same place on.
@@ -104,7 +114,7 @@ class Run {
     return element(tensors_.filter, group * plan_.filter_group_stride + co * strides[0] + ci * strides[1]);
   }
 
-  void pack_filter(int64_t task) const {
+  void pack_filter(int64_t task) {
     const TraceMark mark(TracePhase::kPack);
     const int64_t co = task % layout_.co_blocks * plan_.tiling.co;
     const int64_t steps = ceil_div(layout_.ci_group, plan_.tiling.ci);
@@ -119,7 +129,18 @@ class Run {
     part.kh = p_.kh;
     part.kw = p_.kw;
     part.scheme = plan_.scheme;
-    k1_.pack_filter(part, packed_filter(group, ci, co));
+    float* packed = packed_filter(group, ci, co);
+    if (is_winograd()) {
+      keep_largest(k1_.winograd->pack_filter(part, layout_.filter_position, packed));
+    } else {
+      k1_.pack_filter(part, packed);
+    }
+  }
+
+  void keep_largest(uint32_t magnitude) {
+    uint32_t before = largest_weight_.load(std::memory_order_relaxed);
+    while (before < magnitude && !largest_weight_.compare_exchange_weak(before, magnitude, std::memory_order_relaxed)) {
+    }
   }
 
   const float* bias(const Block& block) const {
@@ -130,11 +151,13 @@ class Run {
     return at<float>(layout_.scratch + slot * layout_.scratch_stride + layout_.scratch_partial);
   }
 
+  float* tile(int64_t slot) const {
+    return at<float>(layout_.scratch + slot * layout_.scratch_stride + layout_.scratch_tile);
+  }
+
   // Where the block's output in float32 lies, element (0, 0, 0).
   float* output(const Block& block, int64_t slot) const {
-    if (plan_.fusion == Fusion::kTrue) {
-      return at<float>(layout_.scratch + slot * layout_.scratch_stride + layout_.scratch_tile);
-    }
+    if (plan_.fusion == Fusion::kTrue) return tile(slot);
     const int64_t channel = block.n * p_.co + block.group * layout_.co_group + block.co;
     return at<float>(layout_.wst) + channel * layout_.c_m_stride + block.row * layout_.c_row_stride + block.col;
   }
@@ -160,6 +183,7 @@ class Run {
   }
 
   bool is_spread() const { return plan_.scheme.spread_w > 1; }
+  bool is_winograd() const { return plan_.scheme.winograd != 0; }
 
   // Without the addresses of a and b.
   K1Block make_k1_block(const Block& block, int64_t slot) const {
@@ -190,6 +214,10 @@ class Run {
   }
 
   void run_k1(const Block& block, int64_t slot) const {
+    if (is_winograd()) {
+      run_winograd(block, slot);
+      return;
+    }
     K1Block part = make_k1_block(block, slot);
     const bool in_place = reads_in_place(block, part.vectors);
     part.k_offset = at<int64_t>(in_place ? layout_.direct_offsets : layout_.packed_offsets);
@@ -246,6 +274,61 @@ class Run {
     k1_.add_taps(taps);
   }
 
+  void run_winograd(const Block& block, int64_t slot) const {
+    const WinogradTiles tiles = {ceil_div(block.rows, 2), ceil_div(block.cols, 2), layout_.tile_stride,
+                                 layout_.transformed_stride};
+    float* plane = at<float>(layout_.scratch + slot * layout_.scratch_stride);
+    float* transformed = at<float>(layout_.scratch + slot * layout_.scratch_stride + layout_.scratch_transformed);
+    float* products = partial(slot);
+    K1Block part = {};
+    part.m = block.co_count;
+    part.k_offset = at<int64_t>(layout_.packed_offsets);
+    part.rows = 1;
+    part.vectors = ceil_div(tiles.rows * tiles.columns, k1_.lanes);
+    part.c_m_stride = layout_.tile_stride;
+    part.bias = at<float>(layout_.zeros);
+    const int64_t x_offset = block.n * p_.x_strides[0] + block.group * layout_.ci_group * p_.x_strides[1];
+    int64_t ci = 0;
+    do {  // once even if there are no input channels, for the bias
+      const int64_t ci_count = std::min(plan_.tiling.ci, layout_.ci_group - ci);
+      const void* source = element(tensors_.x, x_offset + ci * p_.x_strides[1]);
+      {
+        const TraceMark mark(TracePhase::kPack);
+        const K1Input input = make_k1_input(plan_, layout_, source, ci_count, block.row, block.col);
+        const uint32_t largest = k1_.winograd->pack_input(input, tiles, plane, transformed);
+        if (!winograd_is_accurate(largest, largest_weight_, layout_.ci_group * p_.kh * p_.kw)) {
+          inaccurate_[block.n].store(true, std::memory_order_relaxed);
+        }
+      }
+      const TraceMark mark(TracePhase::kK1, operations(block, ci_count));
+      part.k = ci_count;
+      for (int64_t position = 0; position < kWinogradPositions; ++position) {
+        part.a = packed_filter(block.group, ci, block.co) + position * layout_.filter_position;
+        part.b = transformed + position * layout_.transformed_stride;
+        part.c = products + position * layout_.products_stride;
+        k1_.run(part);
+      }
+      part.bias = nullptr;
+      ci += plan_.tiling.ci;
+    } while (ci < layout_.ci_group);
+    const TraceMark mark(TracePhase::kK1);
+    const WinogradTiles sums = {tiles.rows, tiles.columns, layout_.tile_stride, layout_.products_stride};
+    k1_.winograd->add_products(sums, products, bias(block), block.co_count, tile(slot), layout_.tile_row_stride,
+                               layout_.tile_m_stride);
+    if (plan_.fusion == Fusion::kHalf) copy_tile(block, slot);
+  }
+
+  // Whole vectors of tiles reach beyond the block, and may not be written to wsT.
+  void copy_tile(const Block& block, int64_t slot) const {
+    for (int64_t co = 0; co < block.co_count; ++co) {
+      for (int64_t row = 0; row < block.rows; ++row) {
+        std::memcpy(output(block, slot) + co * layout_.c_m_stride + row * layout_.c_row_stride,
+                    tile(slot) + co * layout_.tile_m_stride + row * layout_.tile_row_stride,
+                    static_cast<size_t>(block.cols) * sizeof(float));
+      }
+    }
+  }
+
   // Element (0, 0, 0) of the block in y.
   char* y_of(const Block& block) const {
     const int64_t channel = block.group * layout_.co_group + block.co;
@@ -295,20 +378,37 @@ class Run {
   const ConvTanhTensors& tensors_;
   const void* const gate_;
   char* const base_;
+  ImageFlag* const inaccurate_;
+  std::atomic<uint32_t> largest_weight_{0};
 };
+
+void run_images(Plan plan, const ConvTanhTensors& tensors, void* workspace, int64_t begin, int64_t end) {
+  const ConvTanhProblem& p = plan.problem;
+  ConvTanhTensors images = tensors;
+  images.x = static_cast<const char*>(tensors.x) + begin * p.x_strides[0] * size_of(p.dtype);
+  images.y = static_cast<char*>(tensors.y) + begin * p.y_strides[0] * size_of(p.dtype);
+  plan.problem.n = end - begin;
+  Run(plan, images, nullptr, workspace)();
+}
 
 // Images as k1 computes them, and those that are out of its range as precise_k1 does, in runs of either.
 void execute_checked(const Plan& plan, const ConvTanhTensors& tensors, void* workspace) {
-  const ConvTanhProblem& p = plan.problem;
   const char* out_of_range = find_images_out_of_range(plan, tensors, aligned(workspace) + plan.range_offset);
-  for (int64_t n = 0, end = 0; n < p.n; n = end) {
-    while (end < p.n && out_of_range[end] == out_of_range[n]) ++end;
-    Plan part = out_of_range[n] ? precise_plan(plan) : plan;
-    part.problem.n = end - n;
-    ConvTanhTensors images = tensors;
-    images.x = static_cast<const float*>(tensors.x) + n * p.x_strides[0];
-    images.y = static_cast<float*>(tensors.y) + n * p.y_strides[0];
-    Run(part, images, nullptr, workspace)();
+  for (int64_t n = 0, end = 0; n < plan.problem.n; n = end) {
+    while (end < plan.problem.n && out_of_range[end] == out_of_range[n]) ++end;
+    run_images(out_of_range[n] ? precise_plan(plan) : plan, tensors, workspace, n, end);
+  }
+}
+
+// Winograd's tiles find on the way which images they do not suit; those are computed again.
+void execute_winograd(const Plan& plan, const ConvTanhTensors& tensors, void* workspace) {
+  const int64_t images = plan.problem.n;
+  ImageFlag* inaccurate = reinterpret_cast<ImageFlag*>(aligned(workspace) + plan.range_offset);
+  for (int64_t n = 0; n < images; ++n) new (inaccurate + n) ImageFlag(false);
+  Run(plan, tensors, nullptr, workspace, inaccurate)();
+  for (int64_t n = 0, end = 0; n < images; n = end) {
+    while (end < images && inaccurate[end] == inaccurate[n]) ++end;
+    if (inaccurate[n]) run_images(precise_plan(plan), tensors, workspace, n, end);
   }
 }
 
@@ -316,7 +416,9 @@ void execute_checked(const Plan& plan, const ConvTanhTensors& tensors, void* wor
 
 void execute(const Plan& plan, const ConvTanhTensors& tensors, void* workspace, const void* gate) {
   if (plan.workspace_bytes == 0) return;
-  if (plan.precise_k1) {
+  if (plan.scheme.winograd) {
+    execute_winograd(plan, tensors, workspace);
+  } else if (plan.precise_k1) {
     execute_checked(plan, tensors, workspace);
   } else {
     Run(plan, tensors, gate, workspace)();

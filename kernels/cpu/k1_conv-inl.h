@@ -168,5 +168,7 @@ void run(const K1Block& block) {
   if (height > 0) run_last_panel<kPanel - 1>(block, height);
 }
 
-constexpr K1Kernel kK1Conv = {Simd::kLanes, kPanel,    vectors_for(kPanel), 1,   1,       1,      1,
-                              pack_filter,  pack_bias, pack_input,          run, nullptr, nullptr};
+#include "kernels/cpu/k1_winograd-inl.h"
+
+constexpr K1Kernel kK1Conv = {Simd::kLanes, kPanel,    vectors_for(kPanel), 1,   1,       1,       1,
+                              pack_filter,  pack_bias, pack_input,          run, nullptr, nullptr, &kK1Winograd};

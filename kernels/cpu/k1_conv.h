@@ -33,10 +33,11 @@ struct K1Scheme {
   int64_t fold_h, fold_w;  // taps that are rows of K: 1 or all of the axis
   int64_t spread_w;        // taps that are rows of M: 1 or kw
   int64_t depth;           // planes in an entry
+  int64_t winograd = 0;    // 1: by tiles of 2x2 outputs, in 16 GEMMs of channels (k1_winograd-inl.h)
 
-  // Taps that are address offsets.
-  int64_t tap_rows(int64_t kh) const { return kh / fold_h; }
-  int64_t tap_columns(int64_t kw) const { return kw / fold_w / spread_w; }
+  // Taps that are address offsets, or positions of a tile.
+  int64_t tap_rows(int64_t kh) const { return winograd ? 4 : kh / fold_h; }
+  int64_t tap_columns(int64_t kw) const { return winograd ? 4 : kw / fold_w / spread_w; }
   int64_t folds() const { return fold_h * fold_w; }
   // For ci channels: planes of each product, of all, and entries at each tap.
   int64_t product_planes(int64_t ci) const { return (ci * folds() + halves - 1) / halves; }
@@ -44,7 +45,9 @@ struct K1Scheme {
   int64_t blocks(int64_t ci) const { return (products * product_planes(ci) + depth - 1) / depth; }
 };
 
-constexpr K1Scheme kVectorScheme = {1, 1, 1, 1, 1, 1};
+constexpr K1Scheme kVectorScheme = {1, 1, 1, 1, 1, 1, 0};
+constexpr int64_t kWinogradPositions = 16;
+constexpr K1Scheme kWinogradScheme = {1, 1, 1, 1, 1, 1, 1};
 
 // A part of the filter, for one K step: m output channels by ci * kh * kw terms.
 // Vector kernels pack panels of `panel` output channels (the last one may be lower, h), each [k][h] in float32.
@@ -122,6 +125,24 @@ struct K1Taps {
   int64_t c_row_stride, c_m_stride;
 };
 
+// Tiles of a block as arrays [position][channel][tile]: those of a row one behind the other, then the next row.
+struct WinogradTiles {
+  int64_t rows, columns;  // of tiles
+  int64_t channel_stride, position_stride;  // elements
+};
+
+// What turns a 3x3 convolution into GEMMs and back. The first two return the largest magnitude that they read, as bits:
+// at least 0x7F800000 if there is Inf or NaN.
+struct K1Winograd {
+  // [position], each as pack_filter packs the filter of a 1x1 convolution.
+  uint32_t (*pack_filter)(const K1Filter& filter, int64_t position_stride, float* packed);
+  // Packs one channel after the other to plane, [row][even or odd columns][pitch], and transforms it.
+  uint32_t (*pack_input)(const K1Input& input, const WinogradTiles& tiles, float* plane, float* transformed);
+  // c: two rows of outputs, in whole vectors of tiles, for each row of tiles; bias as packed by pack_bias.
+  void (*add_products)(const WinogradTiles& tiles, const float* products, const float* bias, int64_t m, float* c,
+                       int64_t c_row_stride, int64_t c_m_stride);
+};
+
 struct K1Kernel {
   int64_t lanes;  // pixels in a vector
   int64_t panel;  // output channels in a full register tile
@@ -138,6 +159,7 @@ struct K1Kernel {
   void (*add_taps)(const K1Taps& taps);  // null if no scheme of the variant has taps as rows of M
   // Extends a range by n values, `stride` elements apart. Null if float32 values of every range are computed as such.
   void (*add_to_range)(const float* values, int64_t stride, int64_t n, K1Range* range);
+  const K1Winograd* winograd;  // null if the variant has none
 };
 
 }  // namespace msct

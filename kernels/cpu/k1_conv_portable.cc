@@ -1,6 +1,7 @@
 // K1 in plain C++: 4 output channels x 2 vectors of 4 pixels fit the 16 registers of SSE2; NEON has 32, takes 4 x 4.
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 #if defined(__aarch64__)
 #include <arm_neon.h>
 #endif

@@ -398,5 +398,5 @@ void run(const K1Block& block) {
   Tiles::release();
 }
 
-constexpr K1Kernel kK1Tiles = {kTileColumns, kPanel,    2,          kTileRows, 2,        kTileRows,   kTileColumns,
-                               pack_filter,  pack_bias, pack_input, run,       add_taps, add_to_range};
+constexpr K1Kernel kK1Tiles = {kTileColumns, kPanel,    2,          kTileRows, 2,        kTileRows,    kTileColumns,
+                               pack_filter,  pack_bias, pack_input, run,       add_taps, add_to_range, nullptr};

@@ -40,12 +40,18 @@ PackedBlock make_packed_block(const Plan& plan, int64_t rows, int64_t cols) {
   const ConvTanhProblem& p = plan.problem;
   const int64_t lanes = plan.k1->kernel.lanes;
   PackedBlock block;
-  block.h = make_axis(plan.scheme.tap_rows(p.kh), p.stride_h, p.dilation_h, rows);
-  block.w = make_axis(plan.scheme.tap_columns(p.kw), p.stride_w, p.dilation_w, cols + more_columns(plan));
+  if (plan.scheme.winograd) {  // four inputs at a distance of two for each tile
+    block.h = make_axis(p.kh, 1, 1, round_up(rows, 2));
+    block.w = make_axis(4, 2, 1, ceil_div(cols, 2));
+  } else {
+    block.h = make_axis(plan.scheme.tap_rows(p.kh), p.stride_h, p.dilation_h, rows);
+    block.w = make_axis(plan.scheme.tap_columns(p.kw), p.stride_w, p.dilation_w, cols + more_columns(plan));
+  }
   // Whole vectors reach beyond the last column: into the next row, whose values end up in lanes that nobody reads, and
   // beyond the last row, hence a vector to spare.
   block.pitch = round_up(block.w.elements, lanes);
-  const int64_t plane = block.h.axis.phases * block.w.axis.phases * block.h.elements * block.pitch + lanes;
+  const int64_t line = plan.scheme.winograd ? 2 * block.pitch : 0;  // a row before its columns are split
+  const int64_t plane = line + block.h.axis.phases * block.w.axis.phases * block.h.elements * block.pitch + lanes;
   block.plane_stride = spread(plane);
   return block;
 }
@@ -55,7 +61,7 @@ int64_t align(int64_t bytes) { return round_up(bytes, kAlignment); }
 }  // namespace
 
 int64_t packed_elements(const Plan& plan, int64_t rows, int64_t cols, int64_t ci) {
-  return plan.scheme.planes(ci) * make_packed_block(plan, rows, cols).plane_stride;
+  return (plan.scheme.winograd ? 1 : plan.scheme.planes(ci)) * make_packed_block(plan, rows, cols).plane_stride;
 }
 
 Layout make_layout(const Plan& plan) {
@@ -86,33 +92,57 @@ Layout make_layout(const Plan& plan) {
   const int64_t columns = tiling.cols + layout.more_columns;
   // Not in wsT, where the end of a block's run would reach into the next block.
   const int64_t run = (tiling.rows - 1) * block.w.elements + columns;
-  layout.flat = (!half || is_spread) && !plan.direct && ceil_div(run, lanes) < tiling.rows * ceil_div(columns, lanes);
+  layout.flat = (!half || is_spread) && !plan.direct && !plan.scheme.winograd &&
+                ceil_div(run, lanes) < tiling.rows * ceil_div(columns, lanes);
   if (layout.flat) layout.pitch = block.w.elements;
   if (is_spread) {
     layout.partial_row_stride = layout.flat ? layout.pitch : round_up(columns, lanes);
     layout.partial_m_stride = spread(layout.partial_row_stride * tiling.rows + lanes);
   }
-  layout.c_row_stride = layout.flat && !is_spread ? layout.pitch : round_up(half ? p.wo : tiling.cols, lanes);
-  layout.c_m_stride = spread(layout.c_row_stride * (half ? p.ho : tiling.rows));
+  if (plan.scheme.winograd) {
+    layout.tile_rows = ceil_div(tiling.rows, 2);
+    layout.tile_columns = ceil_div(tiling.cols, 2);
+    layout.tile_stride = spread(layout.tile_rows * layout.tile_columns + lanes);
+    layout.transformed_stride = spread(tiling.ci * layout.tile_stride);
+    layout.products_stride = spread(tiling.co * layout.tile_stride);
+    layout.tile_row_stride = 2 * round_up(layout.tile_columns, lanes);
+    layout.tile_m_stride = spread(2 * layout.tile_rows * layout.tile_row_stride);
+  }
+  if (plan.scheme.winograd && !half) {
+    layout.c_row_stride = layout.tile_row_stride;
+    layout.c_m_stride = layout.tile_m_stride;
+  } else {
+    layout.c_row_stride = layout.flat && !is_spread ? layout.pitch : round_up(half ? p.wo : tiling.cols, lanes);
+    layout.c_m_stride = spread(layout.c_row_stride * (half ? p.ho : tiling.rows));
+  }
 
   Placement parts;
   const int64_t f32 = sizeof(float);
   const int64_t entries = plan.scheme.blocks(tiling.ci) * layout.taps;
   const int64_t spread_w = plan.scheme.spread_w;
   layout.filter_step = round_up(layout.co_group * spread_w, kernel.height) * entries * kernel.depth;
+  if (plan.scheme.winograd) {
+    layout.filter_position = spread(tiling.co * tiling.ci);
+    layout.filter_step = layout.co_blocks * kWinogradPositions * layout.filter_position;
+  }
   layout.bias = parts.place(p.co * kernel.bias_width * f32);
-  layout.zeros = parts.place(is_spread ? tiling.co * spread_w * kernel.bias_width * f32 : 0);
+  const bool has_partial = is_spread || plan.scheme.winograd;
+  layout.zeros = parts.place(has_partial ? tiling.co * spread_w * kernel.bias_width * f32 : 0);
   const int64_t steps = p.groups * ceil_div(layout.ci_group, tiling.ci);
   layout.filter = parts.place(plan.filter_in_place ? 0 : steps * layout.filter_step * f32);
   layout.packed_offsets = parts.place(entries * static_cast<int64_t>(sizeof(int64_t)));
   layout.direct_offsets = parts.place(entries * static_cast<int64_t>(sizeof(int64_t)));
   layout.wst = parts.place(half ? p.n * p.co * layout.c_m_stride * f32 : 0);
   layout.scratch = parts.end;
-  layout.scratch_partial = align(plan.scheme.planes(tiling.ci) * layout.plane_stride * f32);
-  layout.scratch_tile = layout.scratch_partial + align(tiling.co * spread_w * layout.partial_m_stride * f32);
+  const int64_t planes = plan.scheme.winograd ? 1 : plan.scheme.planes(tiling.ci);
+  layout.scratch_transformed = align(planes * layout.plane_stride * f32);
+  layout.scratch_partial = layout.scratch_transformed + align(kWinogradPositions * layout.transformed_stride * f32);
+  const int64_t partial = tiling.co * spread_w * layout.partial_m_stride + kWinogradPositions * layout.products_stride;
+  layout.scratch_tile = layout.scratch_partial + align(partial * f32);
   // K2 reads whole vectors of each row: of the last one, where rows are narrower than that, beyond the tile.
-  const int64_t tile = tiling.co * layout.c_m_stride + (layout.flat ? lanes : 0);
-  layout.scratch_stride = layout.scratch_tile + (half ? 0 : align(tile * f32));
+  const int64_t m_stride = plan.scheme.winograd ? layout.tile_m_stride : half ? 0 : layout.c_m_stride;
+  const int64_t tile = tiling.co * m_stride + (layout.flat ? lanes : 0);
+  layout.scratch_stride = layout.scratch_tile + align(tile * f32);
   layout.total = layout.scratch + plan.threads * layout.scratch_stride + kAlignment;
   return layout;
 }
@@ -124,6 +154,10 @@ char* aligned(void* workspace) {
 
 void write_k_offsets(const Plan& plan, const Layout& layout, int64_t* packed, int64_t* direct) {
   const ConvTanhProblem& p = plan.problem;
+  if (plan.scheme.winograd) {
+    for (int64_t ci = 0; ci < plan.tiling.ci; ++ci) packed[ci] = ci * layout.tile_stride;
+    return;
+  }
   const int64_t planes = plan.scheme.planes(plan.tiling.ci);
   for (int64_t plane = 0; plane < planes; plane += plan.scheme.depth) {
     for (int64_t kh = 0; kh < layout.kh; ++kh) {

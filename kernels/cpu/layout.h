@@ -52,6 +52,11 @@ struct Layout {
   // Where taps are rows of M: partial sums of one block, [co][tap][rows][vectors], with more columns than the block.
   int64_t more_columns, partial_row_stride, partial_m_stride;
 
+  // Winograd: tiles of one block, and the strides of their arrays (WinogradTiles).
+  int64_t tile_rows, tile_columns, tile_stride;
+  int64_t transformed_stride, products_stride;  // between positions
+  int64_t tile_row_stride, tile_m_stride;       // of the output that they become
+
   // Output of one block: [co][rows][vectors]. In half fusion it is a part of wsT, in true fusion a tile of its own.
   int64_t c_row_stride, c_m_stride;
 
@@ -60,13 +65,16 @@ struct Layout {
   int64_t zeros;           // the bias of partial sums
   int64_t filter;          // as pack_filter leaves it: [group][K step]
   int64_t filter_step;     // elements from one K step to the next
+  int64_t filter_position;  // Winograd: elements from one position to the next, in a block of channels and K step
   int64_t packed_offsets;  // int64 [entries of a K step]: k_offset for packed blocks
   int64_t direct_offsets;  // the same for blocks that read x in place
   int64_t wst;             // half fusion: float32 [n, co, ho, wo], rows and channels rounded up
-  int64_t scratch;         // per thread: packed input, then partial sums, then (true fusion) the output tile
-  int64_t scratch_partial, scratch_tile;  // from a thread's scratch
+  // Per thread: packed input; Winograd's transformed input; partial sums or Winograd's products; the output tile, which
+  // half fusion needs for Winograd only.
+  int64_t scratch;
+  int64_t scratch_transformed, scratch_partial, scratch_tile;  // from a thread's scratch
   int64_t scratch_stride;
-  int64_t total;           // with room for alignment
+  int64_t total;  // with room for alignment
 };
 
 // plan: everything but workspace_bytes.

@@ -25,9 +25,14 @@ struct Exponents {
 
 bool is_in_range(const Exponents& v) { return v.smallest >= -102 && v.largest <= 126; }
 
+int64_t log2_rounded_up(int64_t n) {
+  int64_t result = 0;
+  while (int64_t{1} << result < n) ++result;
+  return result;
+}
+
 bool are_in_range(const Exponents& x, const Exponents& filter, int64_t terms) {
-  int64_t log_terms = 0;  // rounded up
-  while (int64_t{1} << log_terms < terms) ++log_terms;
+  const int64_t log_terms = log2_rounded_up(terms);
   return is_in_range(x) && is_in_range(filter) && x.smallest + filter.smallest >= -70 &&
          x.largest + filter.largest + log_terms < 124;
 }
@@ -43,6 +48,14 @@ void add_plane(const K1Kernel& k1, const float* values, int64_t rows, int64_t co
 }
 
 }  // namespace
+
+bool winograd_is_accurate(uint32_t x, uint32_t filter, int64_t terms) {
+  constexpr int64_t kLimit = 12, kLargest = 124, kSmallestTap = -100;
+  const auto exponent = [](uint32_t bits) { return static_cast<int64_t>(bits >> 23) - 127; };
+  const int64_t of_x = exponent(x), of_filter = exponent(filter);
+  if (of_x > kLargest || of_filter > kLargest || (filter != 0 && of_filter < kSmallestTap)) return false;
+  return of_x + of_filter + log2_rounded_up(terms) < kLimit;
+}
 
 int64_t range_check_bytes(const ConvTanhProblem& p) {
   return p.co * static_cast<int64_t>(sizeof(K1Range)) + p.n * p.ci + p.n;

@@ -1,4 +1,6 @@
-// Which images a matrix kernel may compute in float32 by bfloat16 terms (k1_terms-inl.h) without losing accuracy.
+// Which images the kernels that are not as exact as a plain sum may compute.
+//
+// Matrix kernels: which images they may compute in float32 by bfloat16 terms (k1_terms-inl.h) without losing accuracy.
 //
 // Matrix units take denormals as zero, terms and sums alike. With e(v) = floor(log2 |v|), for all nonzero values of an
 // image, of the filter and of the bias b:
@@ -26,6 +28,13 @@ int64_t range_check_bytes(const ConvTanhProblem& problem);
 
 // Returns one flag for each image, 1: out of range. memory: range_check_bytes bytes, aligned to 8.
 const char* find_images_out_of_range(const Plan& plan, const ConvTanhTensors& tensors, void* memory);
+
+// Winograd: whether an image may be computed by tiles, for a convolution of so many terms. x, filter: the largest
+// magnitudes, as bits. The error of an output is then that of the largest inputs beside it, not of those under the
+// filter alone: about 2^-24 |x| |w| K at worst, which |x| |w| K < 2^12 keeps below 2^-11 where tanh is steepest, and far
+// below that on average. Neither Inf nor NaN, which would spread over a tile, nor overflow, nor transformed taps that
+// are denormal pass.
+bool winograd_is_accurate(uint32_t x, uint32_t filter, int64_t terms);
 
 }  // namespace msct
 

@@ -10,11 +10,26 @@ struct Simd {
     return _mm256_maskload_ps(from, _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(n)), lane));
   }
   static MSCT_INLINE Float load_every_second(const float* from) {
-    const __m256 mixed = _mm256_shuffle_ps(load(from), load(from + 7), _MM_SHUFFLE(3, 1, 2, 0));
-    const __m256d pairs = _mm256_castps_pd(mixed);
-    return _mm256_castpd_ps(_mm256_permute4x64_pd(pairs, _MM_SHUFFLE(3, 1, 2, 0)));
+    return in_order(_mm256_shuffle_ps(load(from), load(from + 7), _MM_SHUFFLE(3, 1, 2, 0)));
+  }
+  // Pairs of lanes 0, 2, 1, 3: what a shuffle of two registers left within their halves.
+  static MSCT_INLINE Float in_order(Float v) {
+    return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(v), _MM_SHUFFLE(3, 1, 2, 0)));
   }
   static MSCT_INLINE void store(float* to, Float v) { _mm256_storeu_ps(to, v); }
+  static MSCT_INLINE void load_alternating(const float* from, Float* even, Float* odd) {
+    const Float a = load(from), b = load(from + kLanes);
+    *even = in_order(_mm256_shuffle_ps(a, b, _MM_SHUFFLE(2, 0, 2, 0)));
+    *odd = in_order(_mm256_shuffle_ps(a, b, _MM_SHUFFLE(3, 1, 3, 1)));
+  }
+  static MSCT_INLINE Float larger_bits(Float a, Float b) {
+    return _mm256_castsi256_ps(_mm256_max_epi32(_mm256_castps_si256(a), _mm256_castps_si256(b)));
+  }
+  static MSCT_INLINE void store_alternating(float* to, Float a, Float b) {
+    const Float low = _mm256_unpacklo_ps(a, b), high = _mm256_unpackhi_ps(a, b);
+    store(to, _mm256_permute2f128_ps(low, high, 0x20));
+    store(to + kLanes, _mm256_permute2f128_ps(low, high, 0x31));
+  }
   static MSCT_INLINE Float set(float value) { return _mm256_set1_ps(value); }
   static MSCT_INLINE Float multiply_add(Float a, Float b, Float c) { return _mm256_fmadd_ps(a, b, c); }
   static MSCT_INLINE Float fused_multiply_add(Float a, Float b, Float c) { return _mm256_fmadd_ps(a, b, c); }

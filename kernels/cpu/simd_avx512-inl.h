@@ -13,6 +13,21 @@ struct Simd {
     return _mm512_permutex2var_ps(load(from), lanes, load(from + 15));
   }
   static MSCT_INLINE void store(float* to, Float v) { _mm512_storeu_ps(to, v); }
+  static MSCT_INLINE void load_alternating(const float* from, Float* even, Float* odd) {
+    const Float a = load(from), b = load(from + kLanes);
+    const __m512i first = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    *even = _mm512_permutex2var_ps(a, first, b);
+    *odd = _mm512_permutex2var_ps(a, _mm512_add_epi32(first, _mm512_set1_epi32(1)), b);
+  }
+  static MSCT_INLINE Float larger_bits(Float a, Float b) {
+    return _mm512_castsi512_ps(_mm512_max_epi32(_mm512_castps_si512(a), _mm512_castps_si512(b)));
+  }
+  static MSCT_INLINE void store_alternating(float* to, Float a, Float b) {
+    const __m512i low = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+    const __m512i high = _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+    store(to, _mm512_permutex2var_ps(a, low, b));
+    store(to + kLanes, _mm512_permutex2var_ps(a, high, b));
+  }
   static MSCT_INLINE Float set(float value) { return _mm512_set1_ps(value); }
   static MSCT_INLINE Float multiply_add(Float a, Float b, Float c) { return _mm512_fmadd_ps(a, b, c); }
   static MSCT_INLINE Float fused_multiply_add(Float a, Float b, Float c) { return _mm512_fmadd_ps(a, b, c); }

@@ -20,6 +20,21 @@ struct Simd {
   // from[0], from[2], ... from[2 * (kLanes - 1)]. Nothing behind that is read.
   static MSCT_INLINE Float load_every_second(const float* from) { return Float{from[0], from[2], from[4], from[6]}; }
   static MSCT_INLINE void store(float* to, Float v) { std::memcpy(to, &v, sizeof(v)); }
+  // even: from[0], from[2], ...; odd: from[1], from[3], ...
+  static MSCT_INLINE void load_alternating(const float* from, Float* even, Float* odd) {
+    *even = Float{from[0], from[2], from[4], from[6]};
+    *odd = Float{from[1], from[3], from[5], from[7]};
+  }
+  // The larger of the bits as integers; neither is negative.
+  static MSCT_INLINE Float larger_bits(Float a, Float b) {
+    const Int first = reinterpret<Int>(a), second = reinterpret<Int>(b), is_larger = first > second;
+    return reinterpret<Float>((first & is_larger) | (second & ~is_larger));
+  }
+  // a[0], b[0], a[1], b[1], ...
+  static MSCT_INLINE void store_alternating(float* to, Float a, Float b) {
+    store(to, Float{a[0], b[0], a[1], b[1]});
+    store(to + kLanes, Float{a[2], b[2], a[3], b[3]});
+  }
   static MSCT_INLINE Float set(float value) { return Float{value, value, value, value}; }
 
   // multiply_add rounds once or twice, as the target does it fastest; fused_multiply_add always once.

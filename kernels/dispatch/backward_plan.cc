@@ -112,9 +112,9 @@ void plan_grad_filter(const DispatchOptions& options, BackwardPlan* plan) {
   const ConvTanhProblem& p = plan->problem.forward;
   GradFilterPlan& grad = plan->grad_filter;
   grad.forward.problem = p;
-  DispatchOptions vector_options = options;  // whose packed x is float32
-  vector_options.features &= ~kFeatureAmxBf16;
-  finish_plan(vector_options, &grad.forward);
+  DispatchOptions plain_options = options;
+  plain_options.plain = true;
+  finish_plan(plain_options, &grad.forward);
   const double sums_bytes = 8.0 * kTasks * static_cast<double>(p.co) * static_cast<double>(p.ci / p.groups) *
                             static_cast<double>(p.kh) * static_cast<double>(p.kw);
   if (grad.forward.workspace_bytes == INT64_MAX || sums_bytes > 0x1p60) {

@@ -7,6 +7,7 @@
 
 #include "kernels/cpu/layout.h"
 #include "kernels/cpu/registry.h"
+#include "kernels/dispatch/features.h"
 
 namespace msct {
 
@@ -20,6 +21,7 @@ constexpr int64_t kMatrixStepElements = 288;
 // a block, of which fewer are then packed twice.
 constexpr int64_t kFewOutputs = 8;
 constexpr int64_t kShortStepElements = 192;
+constexpr int64_t kWinogradStepChannels = 128;
 
 // Rates of one core. Only their ratios matter for the choice.
 struct Rates {
@@ -29,16 +31,17 @@ struct Rates {
   double pack_element;  // ns for a packed element of x
   double pack_weight;  // ns for a packed element of the filter
   double c_element;  // ns to load and store an element of c in each K step
+  double transform_element;  // ns for an element of Winograd's transformed x, or of its products
 };
 constexpr Rates kRates[] = {
     // An estimate, from the measured peak of two cores of a Xeon with AMX (5.8 TFLOP/s in bfloat16): half of it.
-    {"amx", 725, 0.25, 0.25, 0.5, 0.1},
+    {"amx", 725, 0.25, 0.25, 0.5, 0.1, 0},
     // An estimate, from the measured peak of the same cores (410 GFLOP/s in float32): three quarters of it.
-    {"avx512", 77, 0, 0.1, 1.0, 0.1},
+    {"avx512", 77, 0, 0.1, 1.0, 0.1, 0.05},
     // Measured on an AMD EPYC (Zen 3, 2.45 GHz).
-    {"avx2", 39, 0, 0.2, 1.0, 0.2},
+    {"avx2", 39, 0, 0.2, 1.0, 0.2, 0.1},
     // Estimated from AVX2: half the lanes, and multiplications and additions apart.
-    {"portable", 10, 0, 0.8, 2.0, 0.4},
+    {"portable", 10, 0, 0.8, 2.0, 0.4, 0.3},
 };
 
 const Rates& rates_of(const char* k1) {
@@ -69,7 +72,13 @@ constexpr int64_t kFewChannels = 16;
 
 std::vector<K1Scheme> schemes(const Plan& plan, const K1Kernel& kernel) {
   const ConvTanhProblem& p = plan.problem;
-  if (kernel.halves == 1) return {kVectorScheme};
+  if (kernel.halves == 1) {
+    std::vector<K1Scheme> result = {kVectorScheme};
+    const bool fits = p.kh == 3 && p.kw == 3 && p.stride_h == 1 && p.stride_w == 1 && p.dilation_h == 1 &&
+                      p.dilation_w == 1 && !plan.gated;
+    if (kernel.winograd && fits) result.push_back(kWinogradScheme);
+    return result;
+  }
   // What K1 packs for gradX is a product of float32 values, which bfloat16 does not hold.
   if (plan.gated) return {};
   // float32 values are checked image by image (range_check.h): what a pixel gets would depend on those beside it.
@@ -92,9 +101,26 @@ std::vector<K1Scheme> schemes(const Plan& plan, const K1Kernel& kernel) {
 // What a row of pixels that are images counts for.
 constexpr int64_t kBatch = 16;
 
+constexpr double kShortSums = 1.2;  // what GEMMs with K = input channels take longer than those with all taps
+
+double winograd_cost(const ConvTanhProblem& p, const K1Kernel& kernel, const Rates& rates) {
+  const int64_t ci_group = p.ci / p.groups;
+  const int64_t steps = std::max<int64_t>(1, ceil_div(ci_group, step_channels(p, kWinogradScheme)));
+  const int64_t tiles = round_up(ceil_div(p.ho, 2) * ceil_div(p.wo, 2), kernel.lanes);
+  const auto elements = [&](int64_t channels) { return static_cast<double>(kWinogradPositions * channels * tiles); };
+  const double multiplies = elements(p.co) * static_cast<double>(ci_group) / rates.multiplies * kShortSums;
+  const double transforms = (elements(p.ci) + elements(p.co)) * rates.transform_element;
+  const double c = elements(p.co) * static_cast<double>(steps) * rates.c_element;
+  // Neighbouring tiles share half of their inputs in one direction.
+  const double packed = elements(p.ci) / 2 * rates.pack_element;
+  const double weights = static_cast<double>(kWinogradPositions * p.co * ci_group) * rates.pack_weight;
+  return multiplies + transforms + c + packed + weights;
+}
+
 double cost(const ConvTanhProblem& p, const K1Variant& variant, const K1Scheme& scheme) {
   const K1Kernel& kernel = variant.kernel;
   const Rates& rates = rates_of(variant.name);
+  if (scheme.winograd) return winograd_cost(p, kernel, rates);
   const auto real = [](int64_t n) { return static_cast<double>(n); };
   const int64_t ci_group = p.ci / p.groups;
   const int64_t step = step_channels(p, scheme);
@@ -125,6 +151,7 @@ double cost(const ConvTanhProblem& p, const K1Variant& variant, const K1Scheme& 
 int64_t step_channels(const ConvTanhProblem& p, const K1Scheme& scheme) {
   const int64_t ci_group = p.ci / p.groups;
   const int64_t taps = p.kh * p.kw / scheme.spread_w;
+  if (scheme.winograd) return even_part(ci_group, kWinogradStepChannels);
   if (scheme.halves == 1) {
     const bool few = p.co / p.groups <= kFewOutputs;
     return even_part(ci_group, (few ? kShortStepElements : kStepElements) / taps);
@@ -143,6 +170,9 @@ std::vector<K1Candidate> k1_candidates(const DispatchOptions& options, const Pla
     for (const K1Variant& variant : k1_variants()) {
       if ((variant.features & ~options.features) != 0 || (name && std::strcmp(name, variant.name) != 0)) continue;
       for (const K1Scheme& scheme : schemes(plan, variant.kernel)) {
+        if (options.plain && (scheme.halves > 1 || scheme.winograd)) continue;
+        // Matrix units are faster than any saving of products.
+        if (scheme.winograd && !name && (options.features & kFeatureAmxBf16) != 0) continue;
         candidates.push_back({&variant, scheme, cost(image, variant, scheme)});
       }
     }

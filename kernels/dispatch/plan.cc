@@ -29,8 +29,8 @@ Tuning sizes_for(const K1Kernel& kernel, const Tuning& tuning) {
   const int64_t factor = matrix ? kMatrixFactor : 1;
   const auto either = [](int64_t value, int64_t own) { return value > 0 ? value : own; };
   return {either(tuning.block_channels, matrix ? kMatrixBlockChannels : kBlockChannels),
-          either(tuning.tile_elements, factor * kTileElements), either(tuning.packed_elements, factor * kPackedElements),
-          either(tuning.blocks_per_thread, kBlocksPerThread)};
+          either(tuning.tile_elements, factor * kTileElements),
+          either(tuning.packed_elements, factor * kPackedElements), either(tuning.blocks_per_thread, kBlocksPerThread)};
 }
 
 // Below this work per thread, waking another thread costs more than it saves.
@@ -41,7 +41,64 @@ constexpr double kMatrixSpeed = 10;  // of a matrix unit's products, in those of
 // Up to here, packing a weight takes longer than what it saves. Measured with 1x1 and 3x3 filters.
 constexpr int64_t kFewPixels = 512;
 
+// In tiles of 2x2 outputs.
+struct TileCounts {
+  int64_t rows, columns;
+};
+
+constexpr int64_t kRowTiles = 8;      // what packing a row takes beyond its elements, in tiles
+constexpr double kPackedShare = 0.2;  // of the time of products, for a packed tile
+
+// Those whose register tiles are full and whose edges, which neighbouring blocks pack too, are short.
+TileCounts best_tile_counts(const K1Kernel& kernel, const TileCounts& all, int64_t limit) {
+  const auto real = [](int64_t n) { return static_cast<double>(n); };
+  const int64_t full = kernel.lanes * kernel.group;
+  TileCounts best = {1, std::min(all.columns, kernel.lanes)};
+  double least = -1;
+  for (int64_t columns = kernel.lanes;; columns += kernel.lanes) {
+    const int64_t width = std::min(columns, all.columns);
+    if (width > limit && width > kernel.lanes) break;
+    const int64_t rows = even_part(all.rows, std::max<int64_t>(1, limit / width));
+    const int64_t rest = all.columns % width;
+    const int64_t blocks = ceil_div(all.columns, width);
+    const int64_t computed = all.columns / width * round_up(rows * width, full) + round_up(rows * rest, full);
+    const int64_t packed = (rows + 1) * (all.columns + blocks * (1 + kRowTiles));
+    const double cost = (real(computed) + kPackedShare * real(packed)) / real(rows * all.columns);
+    if (least < 0 || cost < least) {
+      least = cost;
+      best = {rows, width};
+    }
+    if (width == all.columns) break;
+  }
+  return best;
+}
+
+Tiling make_winograd_tiling(const Plan& plan) {
+  const ConvTanhProblem& p = plan.problem;
+  const K1Kernel& kernel = plan.k1->kernel;
+  const Tuning size = sizes_for(kernel, plan.tuning);
+  const int64_t co_group = p.co / p.groups;
+  Tiling tiling;
+  tiling.ci = step_channels(p, plan.scheme);
+  tiling.co = std::min(co_group, round_up(even_part(co_group, size.block_channels), kernel.panel));
+  const TileCounts all = {ceil_div(p.ho, 2), ceil_div(p.wo, 2)};
+  // Transformed inputs and products are used at once, and may take as much as packed input twice.
+  const int64_t limit = 2 * size.packed_elements / (kWinogradPositions * (tiling.ci + tiling.co));
+  TileCounts counts = best_tile_counts(kernel, all, limit);
+  const int64_t fixed_blocks = p.n * p.groups * ceil_div(co_group, tiling.co);
+  const auto blocks = [&] {
+    return fixed_blocks * ceil_div(all.rows, counts.rows) * ceil_div(all.columns, counts.columns);
+  };
+  if (plan.threads > 1) {
+    while (counts.rows > 1 && blocks() < plan.threads * size.blocks_per_thread) counts.rows = ceil_div(counts.rows, 2);
+  }
+  tiling.rows = std::min(p.ho, 2 * counts.rows);
+  tiling.cols = std::min(p.wo, 2 * counts.columns);
+  return tiling;
+}
+
 Tiling make_tiling(const Plan& plan) {
+  if (plan.scheme.winograd) return make_winograd_tiling(plan);
   const ConvTanhProblem& p = plan.problem;
   const K1Kernel& kernel = plan.k1->kernel;
   const Tuning size = sizes_for(kernel, plan.tuning);
@@ -125,7 +182,8 @@ void place_blocks(Plan* plan) {
   const ConvTanhProblem& p = plan->problem;
   plan->direct = plan->scheme.halves == 1 && !plan->gated && p.dtype == DType::kFloat32 && p.kh == 1 && p.kw == 1 &&
                  p.stride_w == 1 && p.x_strides[3] == 1;
-  plan->filter_in_place = plan->scheme.halves == 1 && is_run_of_terms(p) && p.n * p.ho * p.wo <= kFewPixels;
+  plan->filter_in_place =
+      plan->scheme.halves == 1 && !plan->scheme.winograd && is_run_of_terms(p) && p.n * p.ho * p.wo <= kFewPixels;
   plan->tiling = make_tiling(*plan);
   plan->workspace_bytes = make_layout(*plan).total;
 }
@@ -204,12 +262,16 @@ void finish_plan(const DispatchOptions& options, Plan* plan) {
     return;
   }
   place_blocks(plan);
-  if (p.dtype == DType::kFloat32 && plan->k1->kernel.add_to_range) {
-    DispatchOptions vector_options = options;
-    vector_options.features &= ~plan->k1->features;
-    vector_options.k1 = nullptr;
-    vector_options.k1_candidate = 0;
-    plan->precise_k1 = choose_k1(vector_options, *plan).k1;
+  if (plan->scheme.winograd) {
+    plan->precise_k1 = plan->k1;
+    plan->range_offset = std::max(plan->workspace_bytes, precise_plan(*plan).workspace_bytes);
+    plan->workspace_bytes = plan->range_offset + p.n + kAlignment;
+  } else if (p.dtype == DType::kFloat32 && plan->k1->kernel.add_to_range) {
+    DispatchOptions plain_options = options;
+    plain_options.plain = true;
+    plain_options.k1 = nullptr;
+    plain_options.k1_candidate = 0;
+    plan->precise_k1 = choose_k1(plain_options, *plan).k1;
     plan->range_offset = std::max(plan->workspace_bytes, precise_plan(*plan).workspace_bytes);
     plan->workspace_bytes = plan->range_offset + range_check_bytes(p) + kAlignment;
   }

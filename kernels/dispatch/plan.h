@@ -35,6 +35,7 @@ struct DispatchOptions {
   const char* k1 = nullptr;  // the K1 variant to take wherever it can compute the problem; null: any
   int64_t k1_candidate = 0;  // which of the candidates, 0 being the cheapest; the last one if there are fewer
   Tuning tuning = {};
+  bool plain = false;  // x as planes of float32 and no other scheme: the gradient of the filter reads them
 };
 
 // How K1's blocks cut the problem. All counts are >= 1 unless the output is empty.

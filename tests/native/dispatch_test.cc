@@ -57,9 +57,11 @@ TEST(fusion_follows_the_request) {
 }
 
 TEST(tuning_changes_the_sizes_it_names) {
-  const ConvTanhProblem p = make_problem(DType::kFloat32, 1, 64, 64, 64, 64, 3, 1, 1, 1, 1);
+  ConvTanhProblem p = make_problem(DType::kFloat32, 1, 64, 64, 64, 64, 5, 1, 2, 1, 1);
   const Plan own = plan_for(0, p);
-  const auto tuned = [&](const Tuning& tuning) { return make_plan({0, Fusion::kAuto, 4, nullptr, 0, tuning}, p).tiling; };
+  const auto tuned = [&](const Tuning& tuning) {
+    return make_plan({0, Fusion::kAuto, 4, nullptr, 0, tuning}, p).tiling;
+  };
   const auto same = [&](const Tiling& a, const Tiling& b) {
     return a.rows == b.rows && a.cols == b.cols && a.co == b.co && a.ci == b.ci;
   };
@@ -78,6 +80,33 @@ TEST(tuning_changes_the_sizes_it_names) {
   tuning = {};
   tuning.blocks_per_thread = 16;
   CHECK_EQ(tuned(tuning).rows, 1);
+
+  p = make_problem(DType::kFloat32, 1, 64, 64, 64, 64, 3, 1, 1, 1, 1);  // by Winograd's tiles
+  CHECK_EQ(tuned({}).co, 64);
+  CHECK_EQ(tuned(tuning).rows, 2);
+  tuning = {};
+  tuning.block_channels = 16;
+  CHECK_EQ(tuned(tuning).co, 16);
+  tuning = {};
+  tuning.packed_elements = 1;
+  CHECK_EQ(tuned(tuning).rows, 2);
+  CHECK_EQ(tuned(tuning).cols, 2 * own.k1->kernel.lanes);
+}
+
+TEST(winograd_where_it_saves_time) {
+  const auto uses = [](uint32_t features, const ConvTanhProblem& p) { return plan_for(features, p).scheme.winograd; };
+  for (DType dtype : {DType::kFloat32, DType::kFloat16, DType::kBFloat16}) {
+    CHECK(uses(0, make_problem(dtype, 1, 64, 32, 32, 64, 3, 1, 1, 1, 1)));
+    CHECK(uses(0, make_problem(dtype, 1, 64, 33, 31, 64, 3, 1, 0, 1, 2)));
+    CHECK(!uses(0, make_problem(dtype, 1, 1, 32, 32, 64, 3, 1, 1, 1, 1)));
+    CHECK(!uses(0, make_problem(dtype, 1, 64, 32, 32, 1, 3, 1, 1, 1, 1)));
+    CHECK(!uses(0, make_problem(dtype, 1, 64, 32, 32, 64, 3, 2, 1, 1, 1)));
+    CHECK(!uses(0, make_problem(dtype, 1, 64, 32, 32, 64, 3, 1, 1, 2, 1)));
+    CHECK(!uses(0, make_problem(dtype, 1, 64, 32, 32, 64, 5, 1, 1, 1, 1)));
+  }
+#ifdef MSCT_BUILD_AMX
+  CHECK(!uses(~0u, make_problem(DType::kFloat32, 1, 64, 32, 32, 64, 3, 1, 1, 1, 1)));
+#endif
 }
 
 TEST(small_problems_stay_on_the_calling_thread) {

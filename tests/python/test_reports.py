@@ -145,8 +145,9 @@ def test_explain() -> None:
 
 def test_candidates_as_text() -> None:
     """Only what sets a candidate apart is named."""
-    assert str(native.Candidate("avx2", 1, 1, 1, 203.25)) == "avx2 203 us"
-    assert str(native.Candidate("amx", 3, 7, 1, 0.5)) == "amx (3 products, 7 folded taps) 0.50 us"
+    assert str(native.Candidate("avx2", 1, 1, 1, False, 203.25)) == "avx2 203 us"
+    assert str(native.Candidate("avx2", 1, 1, 1, True, 120.5)) == "avx2 (Winograd) 120 us"
+    assert str(native.Candidate("amx", 3, 7, 1, False, 0.5)) == "amx (3 products, 7 folded taps) 0.50 us"
 
 
 def test_explain_workspace_of_half_fusion() -> None:

@@ -59,9 +59,10 @@ typedef struct msctCandidate {
   int64_t products;     // products of bfloat16 terms for each product of x and filter, in amx; 1 elsewhere
   int64_t foldedTaps;   // taps that fill the reduction of a tile where input channels are few, 1 if none do
   int64_t spreadTaps;   // taps that fill the rows of a tile where output channels are few, 1 if none do
+  int64_t winograd;     // 1 if tiles of 2x2 outputs are computed from 16 products for each input channel, 0 if not
   double microseconds;  // estimate, for one image on one thread, without tanh
 } msctCandidate;
-enum { MSCT_MAX_CANDIDATES = 8 };
+enum { MSCT_MAX_CANDIDATES = 12 };
 
 /* The plan of a problem: what phase 2 would do. */
 typedef struct msctPlan {
