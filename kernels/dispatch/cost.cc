@@ -21,7 +21,7 @@ constexpr int64_t kMatrixStepElements = 288;
 // a block, of which fewer are then packed twice.
 constexpr int64_t kFewOutputs = 8;
 constexpr int64_t kShortStepElements = 192;
-constexpr int64_t kWinogradStepChannels = 128;
+constexpr int64_t kWinogradStepChannels = 64;
 
 // Rates of one core. Only their ratios matter for the choice.
 struct Rates {

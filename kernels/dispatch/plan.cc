@@ -82,8 +82,8 @@ Tiling make_winograd_tiling(const Plan& plan) {
   tiling.ci = step_channels(p, plan.scheme);
   tiling.co = std::min(co_group, round_up(even_part(co_group, size.block_channels), kernel.panel));
   const TileCounts all = {ceil_div(p.ho, 2), ceil_div(p.wo, 2)};
-  // Transformed inputs and products are used at once, and may take as much as packed input twice.
-  const int64_t limit = 2 * size.packed_elements / (kWinogradPositions * (tiling.ci + tiling.co));
+  // Transformed inputs and products are used position by position: they may exceed the L2 cache.
+  const int64_t limit = 8 * size.packed_elements / (kWinogradPositions * (tiling.ci + tiling.co));
   TileCounts counts = best_tile_counts(kernel, all, limit);
   const int64_t fixed_blocks = p.n * p.groups * ceil_div(co_group, tiling.co);
   const auto blocks = [&] {
