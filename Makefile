@@ -20,10 +20,10 @@ PACKAGE_SOURCES := pyproject.toml setup.py CMakeLists.txt \
 C_FILES = $(shell git ls-files '*.c' '*.cc' '*.h')
 FUZZ_SECONDS ?= 600
 
-.PHONY: help demo test bench report pypto pyptocosts lint format sanitize fuzz wheel clean distclean
+.PHONY: help demo test bench report pypto pyptocosts lint format sanitize fuzz aarch64 aarch64-tools wheel clean distclean
 
 help:  ## show this list
-	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 18
+	@sed -n 's/^\([a-z0-9]*\):.*## /  make \1\t/p' Makefile | expand -t 18
 	@echo "  PYTHON=/path/to/python3 chooses the Python of the virtual environment."
 
 demo: $(STAMPS)/demo  ## upscale a photograph with ConvTanh beside stock MindSpore
@@ -61,13 +61,22 @@ format: $(STAMPS)/lint  ## rewrite the sources in the formats that lint checks
 	@$(BIN)/ruff format --quiet .
 	@$(BIN)/clang-format -i $(C_FILES)
 
-sanitize: $(STAMPS)/test  ## run the native tests under ASan and UBSan, then TSan
+sanitize: $(STAMPS)/native  ## run the native tests under ASan and UBSan, then TSan
 	@$(call native_tests,asan,-DMSCT_SANITIZE=address$(comma)undefined -DCMAKE_BUILD_TYPE=RelWithDebInfo,)
 	@$(call native_tests,tsan,-DMSCT_SANITIZE=thread -DCMAKE_BUILD_TYPE=RelWithDebInfo,)
 
 fuzz: export MS_CONVTANH_FUZZ_SECONDS = $(FUZZ_SECONDS)
-fuzz: $(STAMPS)/test  ## compare all variants on random problems for FUZZ_SECONDS (600)
+fuzz: $(STAMPS)/native  ## compare all variants on random problems for FUZZ_SECONDS (600)
 	@$(call native_tests,native-tests,,-R fuzz --timeout $$(($(FUZZ_SECONDS) + 300)))
+
+aarch64: aarch64-tools $(STAMPS)/native  ## cross-build for aarch64, run the native tests in QEMU
+	@$(call native_tests,aarch64,--toolchain cmake/aarch64-linux-gnu.cmake,)
+
+aarch64-tools:  # installs nothing, says what to install
+	@lacking=; \
+	command -v aarch64-linux-gnu-g++ >/dev/null || lacking+=" g++-aarch64-linux-gnu"; \
+	command -v qemu-aarch64 qemu-aarch64-static >/dev/null || lacking+=" qemu-user"; \
+	[ -z "$$lacking" ] || { echo "make aarch64 needs more; on Debian or Ubuntu: apt-get install$$lacking" >&2; exit 1; }
 
 wheel: $(STAMPS)/dist  ## make the source archive and the portable wheel in dist/
 	@rm -rf build/dist build/lib.* build/bdist.* dist; mkdir -p build

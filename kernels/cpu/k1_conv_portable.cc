@@ -2,9 +2,6 @@
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
-#if defined(__aarch64__)
-#include <arm_neon.h>
-#endif
 
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/k1_conv.h"

@@ -1,9 +1,6 @@
 // The filter gradient's GEMM in plain C++: 2 x 3 sums fit SSE2's 16 registers beside the operands.
 #include <cstdint>
 #include <cstring>
-#if defined(__aarch64__)
-#include <arm_neon.h>
-#endif
 
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/k1_grad_filter.h"

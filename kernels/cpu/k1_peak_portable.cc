@@ -1,9 +1,6 @@
 // The peak of K1's arithmetic in plain C++.
 #include <cstdint>
 #include <cstring>
-#if defined(__aarch64__)
-#include <arm_neon.h>
-#endif
 
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/peak.h"

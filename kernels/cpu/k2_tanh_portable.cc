@@ -1,9 +1,6 @@
 // K2 in plain C++: four values at a time, fused multiply-adds emulated where the CPU has none.
 #include <cstdint>
 #include <cstring>
-#if defined(__aarch64__)
-#include <arm_neon.h>
-#endif
 
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/k2_tanh.h"

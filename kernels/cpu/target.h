@@ -4,6 +4,10 @@
 #ifndef MS_CONVTANH_KERNELS_CPU_TARGET_H_
 #define MS_CONVTANH_KERNELS_CPU_TARGET_H_
 
+#if defined(__aarch64__)
+#include <arm_neon.h>  // for simd_portable-inl.h, which is included inside a namespace
+#endif
+
 #define MSCT_PRAGMA(text) _Pragma(#text)
 #if defined(__clang__)
 #define MSCT_TARGET_BEGIN(isa) MSCT_PRAGMA(clang attribute push(__attribute__((target(isa))), apply_to = function))

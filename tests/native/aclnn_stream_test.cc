@@ -1,9 +1,6 @@
 // Streams and events: order, concurrency, failures, waiting, time, stale handles, fork.
 #include "aclnn/src/stream.h"
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <atomic>
 #include <chrono>
 #include <future>
@@ -11,6 +8,7 @@
 
 #include "aclnn/src/error.h"
 #include "tests/native/aclnn_test_util.h"
+#include "tests/native/fork_test_util.h"
 
 using namespace msct_test;
 
@@ -43,26 +41,6 @@ struct Gate {
     };
   }
 };
-
-void skip_without_fork() {
-#if defined(__SANITIZE_THREAD__)
-  SKIP("the thread sanitizer does not follow threads into a fork");
-#endif
-}
-
-// Runs child() in a fork; it must end within a minute and without a failed check.
-template <typename Child>
-void in_a_fork(const Child& child) {
-  const pid_t process = fork();
-  if (process == 0) {
-    alarm(60);
-    child();
-    _exit(failures() == 0 ? 0 : 1);
-  }
-  int status = -1;
-  CHECK_EQ(waitpid(process, &status, 0), process);
-  CHECK_EQ(status, 0);
-}
 
 }  // namespace
 
@@ -360,7 +338,7 @@ TEST(null_and_stale_handles) {
 
 // The child has the null stream, streams of its own and the executors, but not the parent's streams and events.
 TEST(fork_while_streams_are_busy) {
-  skip_without_fork();
+  require_threads_after_fork();
   StreamHandle stream;
   EventHandle event;
   Gate gate;
@@ -387,7 +365,7 @@ TEST(fork_while_streams_are_busy) {
 }
 
 TEST(fork_while_other_threads_call) {
-  skip_without_fork();
+  require_threads_after_fork();
   std::atomic<bool> stop{false};
   std::vector<std::thread> threads;
   for (int t = 0; t < 3; ++t) {

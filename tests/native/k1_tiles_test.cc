@@ -2,6 +2,7 @@
 // CPU has AMX, it has to agree with the tiles in software bit for bit.
 #include <cstdio>
 
+#include "kernels/cpu/target.h"
 #include "kernels/cpu/tiles.h"
 #include "tests/native/kernel_test_util.h"
 

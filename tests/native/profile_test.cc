@@ -2,7 +2,6 @@
 #include "ms_convtanh/profile.h"
 
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -12,6 +11,7 @@
 #include "kernels/cpu/trace.h"
 #include "ms_convtanh/ms_convtanh.h"
 #include "tests/native/aclnn_test_util.h"
+#include "tests/native/fork_test_util.h"
 
 using namespace msct_test;
 
@@ -148,27 +148,20 @@ TEST(threads_call_while_others_start_stop_and_read) {
 }
 
 TEST(a_forked_child_records_on_its_own) {
-#if defined(__SANITIZE_THREAD__)
-  SKIP("ThreadSanitizer allows no threads in a child of a process with threads");
-#else
+  require_threads_after_fork();
   CHECK_EQ(msctTraceStart(), ACLNN_SUCCESS);
   run_once();
-  const pid_t child = fork();
-  if (child == 0) {
+  in_a_fork([] {
     run_once();
-    const bool silent = recorded().empty();
+    CHECK(recorded().empty());
     CHECK_EQ(msctTraceStart(), ACLNN_SUCCESS);
     run_once();
     const std::vector<msctTraceEvent> events = recorded();
-    const bool own = counts(events)["run"] == 1 && events.front().thread == getpid();
-    _exit(silent && own ? 0 : 1);
-  }
-  int status = -1;
-  CHECK_EQ(waitpid(child, &status, 0), child);
-  CHECK_EQ(status, 0);
+    CHECK_EQ(counts(events)["run"], 1);
+    CHECK_EQ(events.front().thread, getpid());
+  });
   CHECK_EQ(counts(recorded())["run"], 1);  // the parent's goes on
   CHECK_EQ(msctTraceStop(), ACLNN_SUCCESS);
-#endif
 }
 
 TEST(null_pointers) {

@@ -5,9 +5,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#if defined(__aarch64__)
-#include <arm_neon.h>
-#endif
 
 #include "kernels/cpu/convert.h"
 #include "kernels/cpu/k1_conv.h"

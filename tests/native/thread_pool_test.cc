@@ -1,12 +1,9 @@
 #include "kernels/cpu/thread_pool.h"
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <atomic>
 #include <thread>
 
-#include "tests/native/test.h"
+#include "tests/native/fork_test_util.h"
 
 namespace msct_test {
 namespace {
@@ -65,21 +62,12 @@ TEST(workers_join_after_a_pause) {
   }
 }
 
-#if !defined(__SANITIZE_THREAD__)  // its runtime does not follow threads through fork()
 TEST(a_forked_child_has_its_own_pool) {
+  require_threads_after_fork();
   check_loop(100, 3);
-  const pid_t child = fork();
-  if (child == 0) {
-    alarm(20);
-    check_loop(100, 3);
-    _exit(failures() == 0 ? 0 : 1);
-  }
-  int status = -1;
-  waitpid(child, &status, 0);
-  CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  in_a_fork([] { check_loop(100, 3); });
   check_loop(100, 3);
 }
-#endif
 
 TEST(available_threads_is_at_least_one) { CHECK(msct::available_threads() >= 1); }
 
