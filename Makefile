@@ -79,7 +79,7 @@ aarch64-tools:  # installs nothing, says what to install
 	[ -z "$$lacking" ] || { echo "make aarch64 needs more; on Debian or Ubuntu: apt-get install$$lacking" >&2; exit 1; }
 
 wheel: $(STAMPS)/dist  ## make the source archive and the portable wheel in dist/
-	@rm -rf build/dist build/lib.* build/bdist.* dist; mkdir -p build
+	@rm -rf build/dist dist; mkdir -p build
 	@$(BIN)/python -m build --outdir build/dist . >build/wheel.log 2>&1 || { cat build/wheel.log; exit 1; }
 	@$(BIN)/auditwheel repair --wheel-dir dist build/dist/*.whl >build/wheel.log 2>&1 || { cat build/wheel.log; exit 1; }
 	@mv build/dist/*.tar.gz dist/
@@ -98,7 +98,8 @@ define native_tests
 	echo "native tests: build/$(1)"; mkdir -p build; \
 	{ cmake -S . -B build/$(1) -G Ninja -DMSCT_BUILD_TESTS=ON $(2) && cmake --build build/$(1); } >build/$(1).log 2>&1 \
 	  || { cat build/$(1).log; exit 1; }; \
-	ctest --test-dir build/$(1) --output-on-failure --no-tests=error $(3)
+	ctest --test-dir build/$(1) --output-on-failure --no-tests=error $(3); \
+	sed -n 's/^skip [^:]*: /skipped: /p' build/$(1)/Testing/Temporary/LastTest.log | sort | uniq -c
 endef
 
 # The package, built and installed in editable form with one extra of pyproject.toml.

@@ -10,6 +10,7 @@ from pathlib import Path
 from setuptools import Distribution, setup
 from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
+from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).resolve().parent
 PACKAGE = "ms_convtanh"
@@ -42,6 +43,15 @@ def check_compiler() -> None:
             f"\n{PACKAGE}: no C++ compiler was found (looked for {', '.join(compiler)}). "
             "Install g++ 9 or newer; on Debian or Ubuntu: apt-get install g++"
         )
+
+
+class BuildModules(build_py):
+    """Copies the modules into an empty folder: setuptools keeps those of an earlier build, deleted ones too."""
+
+    def run(self) -> None:
+        if not self.editable_mode:
+            shutil.rmtree(Path(self.build_lib) / PACKAGE, ignore_errors=True)
+        super().run()
 
 
 class BuildNative(build_ext):
@@ -97,4 +107,7 @@ class PlatformWheel(bdist_wheel):
 if sys.platform != "linux":
     raise SystemExit(f"{PACKAGE}: only Linux is supported, this is {sys.platform}")
 
-setup(cmdclass={"build_ext": BuildNative, "bdist_wheel": PlatformWheel}, distclass=NativeDistribution)
+setup(
+    cmdclass={"build_py": BuildModules, "build_ext": BuildNative, "bdist_wheel": PlatformWheel},
+    distclass=NativeDistribution,
+)

@@ -1,11 +1,13 @@
 """Builds and installs the package once, the way a user's pip does."""
 
+import os
 import shutil
 import sys
+import sysconfig
 import tarfile
 
 import pytest
-from installation import ROOT, Installed, run
+from installation import PIP, ROOT, Installed, run, search_path
 
 
 @pytest.fixture(scope="session")
@@ -19,9 +21,18 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
         file.extraction_filter = getattr(tarfile, "data_filter", None)  # not in Python 3.11.2, Debian 12's
         file.extractall(folder)
     source = folder / archive.name.removesuffix(".tar.gz")
-    pip = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
-    run(*pip, "wheel", "--no-deps", "--no-index", "--no-build-isolation", "--wheel-dir", folder, source)
-    (wheel,) = folder.glob("*.whl")
+    # What an earlier build left may not get into the wheel.
+    library = source / "build" / f"lib.{sysconfig.get_platform()}-{sys.implementation.cache_tag}"
+    stale = library / "ms_convtanh" / "deleted_module.py"
+    stale.parent.mkdir(parents=True)
+    stale.touch()
+    offline = ("--no-deps", "--no-index")
+    run(*PIP, "wheel", *offline, "--no-build-isolation", "--wheel-dir", folder, source)
+    assert list(source.glob("build/lib.*")) == [library]
+    (linux_wheel,) = folder.glob("*.whl")
+    repair = (sys.executable, "-m", "auditwheel", "repair", "--wheel-dir", folder / "portable", linux_wheel)
+    run(*repair, env={**os.environ, "PATH": search_path()})
+    (wheel,) = folder.glob("portable/*.whl")
     site = folder / "site of a user"
-    run(*pip, "install", "--no-deps", "--no-index", "--target", site, wheel)
-    return Installed(source, wheel, site)
+    run(*PIP, "install", *offline, "--target", site, wheel)
+    return Installed(archive, source, wheel, site)

@@ -2,11 +2,13 @@
 
 import os
 import subprocess
+import sys
 import sysconfig
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+PIP = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
 
 
 def run(*command: object, **kwargs: object) -> str:
@@ -16,12 +18,18 @@ def run(*command: object, **kwargs: object) -> str:
     return result.stdout
 
 
+def search_path(*folders: Path) -> str:
+    """PATH with these folders, then the tools of this Python's environment, before the rest."""
+    return os.pathsep.join([*map(str, folders), sysconfig.get_path("scripts"), os.environ["PATH"]])
+
+
 @dataclass
 class Installed:
     """Where the package was built and installed."""
 
+    archive: Path  # the source archive
     source: Path  # the unpacked source archive; build/ in it has the object files
-    wheel: Path
+    wheel: Path  # the portable one, after auditwheel
     site: Path  # what a site-packages folder would hold
 
     @property
@@ -37,8 +45,7 @@ class Installed:
     def environment(self, **extra: str) -> dict[str, str]:
         """An environment in which Python finds this installation first."""
         kept = {name: os.environ[name] for name in ("HOME", "LANG") if name in os.environ}
-        path = os.pathsep.join([str(self.site / "bin"), sysconfig.get_path("scripts"), os.environ["PATH"]])
-        return {"PATH": path, **kept, "PYTHONPATH": str(self.site), **extra}
+        return {"PATH": search_path(self.site / "bin"), **kept, "PYTHONPATH": str(self.site), **extra}
 
     def command(self, *arguments: object) -> str:
         """Output of the installed ms-convtanh."""

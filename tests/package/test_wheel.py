@@ -1,12 +1,14 @@
 """What the wheel holds, and that it needs no compiler, no CPU beyond the baseline and no name beyond the API."""
 
+import json
+import os
 import platform
 import re
 import sys
 import zipfile
 
 import pytest
-from installation import ROOT, Installed, run
+from installation import ROOT, Installed, run, search_path
 
 MINDSPORE_ENTRIES = {
     operator + entry
@@ -17,8 +19,19 @@ x86_only = pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), rea
 
 
 def test_name_says_any_python_on_this_platform(installed: Installed) -> None:
-    machine = platform.machine()
-    assert re.fullmatch(rf"ms_convtanh-[\d.]+-py3-none-linux_{machine}\.whl", installed.wheel.name)
+    """auditwheel, looking at the library's symbol versions, finds the platform that the name promises."""
+    match = re.fullmatch(r"ms_convtanh-[\d.]+-py3-none-(manylinux[\w.]+)\.whl", installed.wheel.name)
+    assert match
+    promised = match[1].split(".")
+    assert all(tag.endswith(f"_{platform.machine()}") for tag in promised)
+    show = (sys.executable, "-m", "auditwheel", "show", "--json", installed.wheel)
+    found = json.loads(run(*show, env={**os.environ, "PATH": search_path()}))
+    assert found["overall_tag"] in promised
+
+
+def test_is_small(installed: Installed) -> None:
+    assert installed.wheel.stat().st_size < 5e6
+    assert installed.archive.stat().st_size < 5e6
 
 
 def test_holds_modules_library_and_headers_only(installed: Installed) -> None:
@@ -87,6 +100,17 @@ def test_needs_only_the_standard_libraries(installed: Installed) -> None:
     needed = {name.split(".so")[0] for name in re.findall(r"NEEDED.*\[(.*)\]", dynamic)}
     assert needed <= {"libc", "libm", "libgcc_s", "libstdc++", "libpthread", "ld-linux-x86-64", "ld-linux-aarch64"}
     assert not re.search("RPATH|RUNPATH", dynamic)
+
+
+def test_stack_and_code_are_protected(installed: Installed) -> None:
+    """No executable stack, no memory both writable and executable, no relocation that writes into code."""
+    library = installed.package / "lib/libms_convtanh.so"
+    headers = re.findall(r"^ +([A-Z_]+)(?: +0x[0-9a-f]+){5} ([R ][W ][E ]) ", run("readelf", "-lW", library), re.MULTILINE)
+    flags = {kind: flags for kind, flags in headers if kind == "GNU_STACK"}
+    assert flags == {"GNU_STACK": "RW "}
+    assert {flags for kind, flags in headers if kind == "LOAD"} >= {"R E", "RW "}
+    assert all(flags != "RWE" for _, flags in headers)
+    assert "TEXTREL" not in run("readelf", "-dW", library)
 
 
 @x86_only
