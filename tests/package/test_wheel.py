@@ -105,11 +105,11 @@ def test_needs_only_the_standard_libraries(installed: Installed) -> None:
 def test_stack_and_code_are_protected(installed: Installed) -> None:
     """No executable stack, no memory both writable and executable, no relocation that writes into code."""
     library = installed.package / "lib/libms_convtanh.so"
-    headers = re.findall(r"^ +([A-Z_]+)(?: +0x[0-9a-f]+){5} ([R ][W ][E ]) ", run("readelf", "-lW", library), re.MULTILINE)
-    flags = {kind: flags for kind, flags in headers if kind == "GNU_STACK"}
-    assert flags == {"GNU_STACK": "RW "}
-    assert {flags for kind, flags in headers if kind == "LOAD"} >= {"R E", "RW "}
-    assert all(flags != "RWE" for _, flags in headers)
+    headers = re.findall(r"^ +(\w+)(?: +0x\w+){5} ([R ][W ][E ]) ", run("readelf", "-lW", library), re.MULTILINE)
+    assert [flags for kind, flags in headers if kind == "GNU_STACK"] == ["RW "]
+    loaded = {flags for kind, flags in headers if kind == "LOAD"}
+    assert "R E" in loaded
+    assert "RWE" not in loaded
     assert "TEXTREL" not in run("readelf", "-dW", library)
 
 
