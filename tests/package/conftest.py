@@ -21,11 +21,11 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
         file.extraction_filter = getattr(tarfile, "data_filter", None)  # not in Python 3.11.2, Debian 12's
         file.extractall(folder)
     source = folder / archive.name.removesuffix(".tar.gz")
-    # What an earlier build left may not get into the wheel.
+    # What an earlier build left may not get into the wheel, neither from its build folder nor from the source tree.
     library = source / "build" / f"lib.{sysconfig.get_platform()}-{sys.implementation.cache_tag}"
-    stale = library / "ms_convtanh" / "deleted_module.py"
-    stale.parent.mkdir(parents=True)
-    stale.touch()
+    for stale in (library / "ms_convtanh/deleted.py", source / "ms_convtanh/share/deleted/module.py"):
+        stale.parent.mkdir(parents=True)
+        stale.touch()
     offline = ("--no-deps", "--no-index")
     run(*PIP, "wheel", *offline, "--no-build-isolation", "--wheel-dir", folder, source)
     assert list(source.glob("build/lib.*")) == [library]
