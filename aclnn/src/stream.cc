@@ -42,7 +42,7 @@ bool Stream::idle() {
 void Stream::work() {
   std::unique_lock<std::mutex> lock(mutex_);
   for (;;) {
-    work_comes_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
+    wait_until(work_comes_, lock, [this] { return stopping_ || !queue_.empty(); });
     if (queue_.empty()) return;
     Task task = std::move(queue_.front());
     queue_.pop_front();

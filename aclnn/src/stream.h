@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "aclnn/src/handles.h"
+#include "kernels/wait.h"
 
 namespace msct {
 
@@ -20,7 +21,7 @@ namespace msct {
 template <typename Done>
 bool wait_for(std::condition_variable& changed, std::unique_lock<std::mutex>& lock, int32_t timeout, Done done) {
   if (timeout >= 0) return changed.wait_for(lock, std::chrono::milliseconds(timeout), done);
-  changed.wait(lock, done);
+  wait_until(changed, lock, done);
   return true;
 }
 

@@ -18,6 +18,7 @@
 #include <thread>
 
 #include "kernels/cpu/trace.h"
+#include "kernels/wait.h"
 
 namespace msct {
 
@@ -150,7 +151,7 @@ class Pool {
     // No worker joins any more. Those that did are in their last task.
     if (!spin_until([job] { return job->active.load(std::memory_order_acquire) == 0; })) {
       std::unique_lock<std::mutex> lock(mutex_);
-      left_.wait(lock, [job] { return job->active.load(std::memory_order_acquire) == 0; });
+      wait_until(left_, lock, [job] { return job->active.load(std::memory_order_acquire) == 0; });
     }
   }
 
@@ -215,7 +216,7 @@ class Pool {
       lock.lock();
       if (published || published_.load(std::memory_order_relaxed) != seen) continue;
       sleepers_.fetch_add(1, std::memory_order_seq_cst);
-      wake_.wait(lock, [&] { return published_.load(std::memory_order_relaxed) != seen; });
+      wait_until(wake_, lock, [&] { return published_.load(std::memory_order_relaxed) != seen; });
       woken = true;
       sleepers_.fetch_sub(1, std::memory_order_relaxed);
     }
