@@ -1,9 +1,10 @@
 """Writes docs/FINAL_REPORT.md, docs/ANALYSIS.md and docs/ITER_REPORT.html from the runs in benchmarks/runs.
 
 A run is a JSON file of `ms-convtanh bench`. The newest of each machine is reported; all of them make the history. No
-number in these documents is written by hand.
+number in these documents is written by hand. pypto_costs.json beside the runs is of benchmarks/pypto_costs.py.
 """
 
+import json
 import math
 import statistics
 from collections.abc import Sequence
@@ -14,17 +15,19 @@ import click
 import jinja2
 from markupsafe import Markup
 
-from ms_convtanh.benchmark import report, results
+from ms_convtanh._problem import Attributes
+from ms_convtanh.benchmark import models, report, results
 from ms_convtanh.benchmark.measure import HALF, TRUE, Record
 
 ROOT = Path(__file__).resolve().parents[1]
 Run = dict[str, Any]
 Table = tuple[list[str], list[list[str]]]
+COSTS = "pypto_costs.json"
 
 
 def read_runs(folder: Path) -> list[Run]:
     """All runs, oldest first, each with its file's name."""
-    runs = [results.read(path) | {"file": path.stem} for path in sorted(folder.glob("*.json"))]
+    runs = [results.read(path) | {"file": path.stem} for path in sorted(folder.glob("*.json")) if path.name != COSTS]
     return sorted(runs, key=lambda run: (run["machine"]["date"], run["file"]))
 
 
@@ -73,6 +76,14 @@ def bottleneck(record: Record) -> str:
     share = percent(part[phase] / part["run"])
     peak = f" at {percent(part['k1_utilisation'])} of the peak" if phase == "k1" else ""
     return f"{text}; {phase.upper() if phase != 'pack' and phase != 'wait' else phase} {share}{peak}"
+
+
+def at_the_roof(run: Run) -> float:
+    """What the geometric mean over the best peer would be if every case took the least time that the hardware allows;
+    NaN without peers."""
+    compared = [record for record in results.of_kind(run, "case") if results.best_peer(record)]
+    reached = [results.time_of(record, results.best_peer(record)) / results.bound(record) for record in compared]
+    return statistics.geometric_mean(reached) if reached else math.nan
 
 
 def case_table(run: Run) -> Table:
@@ -206,6 +217,22 @@ def shares_by_variant(run: Run) -> Table:
     return ["variant", "fusion", "cases", "pack", "K1", "K2", "wait"], rows
 
 
+def ascend_table(costs: Sequence[Record]) -> Table:
+    """Half and true fusion in the cost model of PyPTO, and what half fusion moves more."""
+    titles = ["case", "half: + MB", "K1 us", "K2 us", "half us", "true us", "half / true"]
+    rows = []
+    for cost in costs:
+        model = models.make(cost["name"])
+        (layer,) = model.layers
+        assert isinstance(layer, models.ConvTanhLayer)
+        y = Attributes.of(4, *layer.attributes.values()).y_shape(model.x.shape, layer.conv_filter.shape)
+        k1, k2, true = (cost[name]["time_us"] for name in ("k1", "k2", "k12"))
+        extra = f"{2 * sums_bytes({'y': y}) / 1e6:.2f}"
+        times = (f"{time:.1f}" for time in (k1, k2, k1 + k2, true))
+        rows.append([cost["name"], extra, *times, report.ratio((k1 + k2) / true)])
+    return titles, rows
+
+
 # The history
 
 
@@ -255,8 +282,8 @@ def times_table(runs: Sequence[Run]) -> Table:
     return ["us", *(run["file"] for run in runs), "first / last"], rows
 
 
-def write(runs: Sequence[Run], folder: Path) -> None:
-    """All three documents."""
+def write(runs: Sequence[Run], costs: Sequence[Record], folder: Path) -> None:
+    """All three documents. costs: the entries of pypto_costs.json."""
     final, training = newest(runs, False), newest(runs, True)
     machines = [
         {"name": f"{cpu}, {variant}", "run": run, "training": training.get((cpu, variant))}
@@ -276,11 +303,13 @@ def write(runs: Sequence[Run], folder: Path) -> None:
         keep_trailing_newline=True,
         undefined=jinja2.StrictUndefined,
     )
-    tables = (case_table, sides_table, roofline_table, movement_table, fusion_by_work, time_table, shares_by_variant)
-    names = {function.__name__: function for function in (*tables, markdown, percent)}
+    parts = (case_table, sides_table, roofline_table, movement_table, fusion_by_work, time_table, shares_by_variant)
+    names = {function.__name__: function for function in (*parts, ascend_table, at_the_roof, markdown, percent)}
     names |= {"summary_lines": report.summary_lines, "absences": report.absences, "of_kind": results.of_kind}
     for name in ("FINAL_REPORT.md", "ANALYSIS.md", "ITER_REPORT.html"):
-        text = environment.get_template(f"{name}.j2").render(machines=machines, histories=histories, **names)
+        text = environment.get_template(f"{name}.j2").render(
+            machines=machines, histories=histories, costs=costs, **names
+        )
         (folder / name).write_text(text, encoding="utf-8")
 
 
@@ -291,7 +320,8 @@ def main(source: Path, output: Path) -> None:
     runs = read_runs(source)
     if not newest(runs, False):
         raise click.UsageError(f"{source} holds no run: ms-convtanh bench --output {source}/NAME makes one")
-    write(runs, output)
+    costs = source / COSTS
+    write(runs, json.loads(costs.read_text(encoding="utf-8")) if costs.exists() else [], output)
 
 
 if __name__ == "__main__":

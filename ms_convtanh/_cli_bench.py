@@ -63,7 +63,7 @@ def _chosen(names: Sequence[str], cases: Sequence[str], dtypes: Sequence[str]) -
     "--output",
     type=click.Path(path_type=Path),
     default=None,
-    help="Write OUTPUT.json, OUTPUT.csv and OUTPUT.html.",
+    help="Write OUTPUT.json after each case, and OUTPUT.csv and OUTPUT.html in the end.",
 )
 @click.option(
     "--compare",
@@ -113,7 +113,17 @@ def bench(
         raise click.UsageError("no case fits --case and --dtype; --list shows all", context)
     chosen_peers = benchmark.PEER_NAMES if peers is None else [] if peers == "none" else peers.split(",")
     old = results.read(compare) if compare is not None else None
-    run = benchmark.run(names, chosen_peers, quick=quick, of_training=training, progress=_progress)
+
+    def keep(run: dict[str, Any]) -> None:
+        if output is None:
+            return
+        file, part = output.with_name(f"{output.name}.json"), output.with_name(f"{output.name}.part")
+        part.write_text(results.to_json(run), encoding="utf-8")
+        os.replace(part, file)  # whatever interrupts this, the file is whole
+
+    if output is not None:
+        output.parent.mkdir(parents=True, exist_ok=True)
+    run = benchmark.run(names, chosen_peers, quick=quick, of_training=training, progress=_progress, keep=keep)
     if output is not None:
         _write(output, run)
     if as_json:
@@ -137,7 +147,6 @@ def _show_names(names: dict[str, list[str]], as_json: bool) -> None:
 def _write(output: Path, run: dict[str, Any]) -> None:
     from ms_convtanh.benchmark import report, results
 
-    output.parent.mkdir(parents=True, exist_ok=True)
     write_text(output.with_name(f"{output.name}.json"), results.to_json(run))
     write_text(output.with_name(f"{output.name}.csv"), results.to_csv(run))
     with busy(COMMAND, "drawing"):

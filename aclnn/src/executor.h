@@ -12,8 +12,11 @@
 
 namespace msct {
 
-// Runs a plan. elements[i] is the address of element 0 of operand i, null if there is nothing to read or write.
-using Run = std::function<void(void* const* elements, void* workspace)>;
+class FilterCache;
+
+// Runs a plan. elements[i] is the address of element 0 of operand i, null if there is nothing to read or write. filters
+// may be null.
+using Run = std::function<void(void* const* elements, void* workspace, FilterCache* filters)>;
 
 struct Executor {
   Executor(const Arguments& arguments, const CheckedArguments& checked, int64_t bytes_needed, Run plan_to_run);
@@ -21,11 +24,12 @@ struct Executor {
   const Operator& op;
   const int64_t workspace_bytes;
   const Run run;
-  bool exists[kOperands];                 // whether there is a tensor
-  bool accessed[kOperands];               // whether phase 2 reads or writes its data
-  View views[kOperands];                  // fixed by phase 1
+  bool exists[kOperands];  // whether there is a tensor
+  bool accessed[kOperands];  // whether phase 2 reads or writes its data
+  View views[kOperands];  // fixed by phase 1
   std::atomic<void*> storage[kOperands];  // the first byte of each storage, before the offset
   std::atomic<bool> repeatable{false};
+  std::shared_ptr<FilterCache> filters;  // where packed filters are kept, null: nowhere
 };
 
 Handles<Executor>& executors();
@@ -33,11 +37,11 @@ Handles<Executor>& executors();
 // The end of phase 1.
 template <typename AnyPlan>
 void make_executor(const Arguments& arguments, const CheckedArguments& checked, std::shared_ptr<const AnyPlan> plan,
-                   void (*run)(const AnyPlan& plan, void* const* elements, void* workspace), uint64_t* workspace_size,
-                   aclOpExecutor** executor) {
+                   void (*run)(const AnyPlan& plan, void* const* elements, void* workspace, FilterCache* filters),
+                   uint64_t* workspace_size, aclOpExecutor** executor) {
   const int64_t bytes = plan->workspace_bytes;
-  Run run_plan = [plan = std::move(plan), run](void* const* elements, void* workspace) {
-    run(*plan, elements, workspace);
+  Run run_plan = [plan = std::move(plan), run](void* const* elements, void* workspace, FilterCache* filters) {
+    run(*plan, elements, workspace, filters);
   };
   auto made = std::make_shared<Executor>(arguments, checked, bytes, std::move(run_plan));
   *executor = static_cast<aclOpExecutor*>(executors().insert(std::move(made)));

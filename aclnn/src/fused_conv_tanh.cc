@@ -47,8 +47,8 @@ int32_t plan_call(const Arguments& arguments, CheckedArguments* checked, std::sh
   return find_plan(arguments, checked->problem, plan);
 }
 
-void run_plan(const Plan& plan, void* const* elements, void* workspace) {
-  execute(plan, {elements[kX], elements[kFilter], elements[kBias], elements[kY]}, workspace);
+void run_plan(const Plan& plan, void* const* elements, void* workspace, FilterCache* filters) {
+  execute(plan, {elements[kX], elements[kFilter], elements[kBias], elements[kY]}, workspace, nullptr, filters);
 }
 
 }  // namespace

@@ -59,7 +59,7 @@ int32_t check_phases(const Arguments& arguments, const BackwardProblem& problem)
               text_of(arguments.tensors[kFilter]->shape).c_str());
 }
 
-void run_plan(const BackwardPlan& plan, void* const* elements, void* workspace) {
+void run_plan(const BackwardPlan& plan, void* const* elements, void* workspace, FilterCache* /*filters*/) {
   execute_backward(plan,
                    {elements[kGradY], elements[kY], elements[kX], elements[kFilter], elements[kGradX],
                     elements[kGradFilter], elements[kGradBias]},

@@ -87,12 +87,13 @@ int64_t bytes_of(const Executor& executor) {
   return bytes;
 }
 
-void run(const Executor& executor, const Addresses& addresses, void* workspace) {
+// filters: those of the executor when it was launched.
+void run(const Executor& executor, const Addresses& addresses, void* workspace, FilterCache* filters) {
   TraceMark mark(TracePhase::kRun);
   if (mark) {
     mark.describe(executor.op.name, executor.views[kX].shape, executor.views[kFilter].shape, bytes_of(executor));
   }
-  executor.run(addresses.elements, workspace);
+  executor.run(addresses.elements, workspace, filters);
 }
 
 int32_t check_and_launch(const Operator& op, void* workspace, uint64_t workspace_size, aclOpExecutor* handle,
@@ -116,11 +117,12 @@ int32_t check_and_launch(const Operator& op, void* workspace, uint64_t workspace
   if (std::none_of(op.begin(), op.end(), [&](Operand operand) { return executor->accessed[operand]; })) {
     return ACLNN_SUCCESS;
   }
+  const std::shared_ptr<FilterCache> filters = std::atomic_load(&executor->filters);
   if (stream == nullptr) {
-    run(*executor, addresses, workspace);
+    run(*executor, addresses, workspace, filters.get());
   } else {
-    stream->enqueue([executor, addresses, workspace]() -> int32_t {
-      run(*executor, addresses, workspace);
+    stream->enqueue([executor, addresses, workspace, filters]() -> int32_t {
+      run(*executor, addresses, workspace, filters.get());
       return ACLNN_SUCCESS;
     });
   }

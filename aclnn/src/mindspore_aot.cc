@@ -15,7 +15,8 @@
 // Inputs are x, filter and, if there is one, bias; the output is y. Attributes are those of the operator, and pad_mode:
 // "pad" takes pads as given, "valid" is 0, "same" follows nn.Conv2d and depends on the shape of x. Backward has inputs
 // grad_y, y, x and filter; its output is the one gradient that the attribute wanted names: x, filter or bias. So a
-// network computes no gradient that it does not need; and MindSpore infers the shapes of single outputs only.
+// network computes no gradient that it does not need; and MindSpore infers the shapes of single outputs only. An
+// attribute frozen, of any value, makes an operator keep its packed filters for as long as MindSpore keeps the operator.
 //
 // Shape inference refuses nothing, because Python's checks come after it, with better exceptions: see _custom.py. What
 // they cannot see is refused at launch. What a returned code means is lost on the way to Python, what() is not:
@@ -35,6 +36,7 @@
 #include "aclnnop/aclnn_fused_conv_tanh.h"
 #include "aclnnop/aclnn_fused_conv_tanh_backward.h"
 #include "kernels/cpu/trace.h"
+#include "ms_convtanh/ms_convtanh.h"
 
 namespace msct {
 
@@ -72,6 +74,18 @@ namespace {
 using msct::AotExtra;
 using msct::AotKernelData;
 
+struct Destroy {
+  void operator()(const aclTensor* tensor) const { aclDestroyTensor(tensor); }
+  void operator()(const aclIntArray* array) const { aclDestroyIntArray(array); }
+  void operator()(const aclBoolArray* array) const { aclDestroyBoolArray(array); }
+  void operator()(aclOpExecutor* executor) const { aclDestroyAclOpExecutor(executor); }
+  void operator()(const msctFilterCache* cache) const { msctDestroyFilterCache(cache); }
+};
+using Tensor = std::unique_ptr<aclTensor, Destroy>;
+using IntArray = std::unique_ptr<aclIntArray, Destroy>;
+using BoolArray = std::unique_ptr<aclBoolArray, Destroy>;
+using FilterCache = std::unique_ptr<msctFilterCache, Destroy>;
+
 struct Attributes final : AotKernelData {
   explicit Attributes(AotExtra* extra)
       : strides(extra->GetAttrIntVec("strides")),
@@ -79,12 +93,14 @@ struct Attributes final : AotKernelData {
         dilations(extra->GetAttrIntVec("dilations")),
         groups(extra->GetAttrInt("groups")),
         pad_mode(extra->GetAttrStr("pad_mode")),
-        wanted(extra->HasAttr("wanted") ? extra->GetAttrStr("wanted") : "") {}
+        wanted(extra->HasAttr("wanted") ? extra->GetAttrStr("wanted") : ""),
+        filters(extra->HasAttr("frozen") ? msctCreateFilterCache() : nullptr) {}
 
   std::vector<int64_t> strides, pads, dilations;
   int64_t groups;
   std::string pad_mode;
   std::string wanted;  // of Backward
+  FilterCache filters;  // of cells that are frozen
 };
 
 struct Shape {
@@ -156,16 +172,6 @@ void throw_if_failed(aclnnStatus status) {
   const char* message = aclGetRecentErrMsg();
   throw std::runtime_error(message != nullptr ? message : "FusedConvTanh: status " + std::to_string(status));
 }
-
-struct Destroy {
-  void operator()(const aclTensor* tensor) const { aclDestroyTensor(tensor); }
-  void operator()(const aclIntArray* array) const { aclDestroyIntArray(array); }
-  void operator()(const aclBoolArray* array) const { aclDestroyBoolArray(array); }
-  void operator()(aclOpExecutor* executor) const { aclDestroyAclOpExecutor(executor); }
-};
-using Tensor = std::unique_ptr<aclTensor, Destroy>;
-using IntArray = std::unique_ptr<aclIntArray, Destroy>;
-using BoolArray = std::unique_ptr<aclBoolArray, Destroy>;
 
 Tensor tensor(const std::vector<int64_t>& shape, aclDataType dtype, aclFormat format, void* data) {
   Tensor made(aclCreateTensor(shape.data(), shape.size(), dtype, nullptr, 0, format, shape.data(), shape.size(), data));
@@ -252,6 +258,7 @@ MINDSPORE_ENTRY int FusedConvTanh(int nparam, void** params, int* ndims, int64_t
   throw_if_failed(aclnnFusedConvTanhGetWorkspaceSize(
       operands[0].get(), operands[1].get(), bias, launch.strides.get(), launch.pads.get(), launch.dilations.get(),
       launch.attributes.groups, kKeepDtype, operands.back().get(), &size, &executor));
+  if (launch.attributes.filters != nullptr) msctSetFilterCache(executor, launch.attributes.filters.get());
   run(&aclnnFusedConvTanh, size, executor);
   return 0;
 }

@@ -5,7 +5,9 @@
 #include <cstring>
 #include <new>
 
+#include "kernels/cpu/filter_cache.h"
 #include "kernels/cpu/layout.h"
+#include "kernels/cpu/packed_filter.h"
 #include "kernels/cpu/range_check.h"
 #include "kernels/cpu/registry.h"
 #include "kernels/cpu/thread_pool.h"
@@ -29,24 +31,30 @@ using ImageFlag = std::atomic<bool>;
 class Run {
  public:
   // inaccurate: one for each image, if the plan uses Winograd's tiles.
-  Run(const Plan& plan, const ConvTanhTensors& tensors, const void* gate, void* workspace,
+  Run(const Plan& plan, const ConvTanhTensors& tensors, const void* gate, void* workspace, FilterCache* filters,
       ImageFlag* inaccurate = nullptr)
       : plan_(plan),
         p_(plan.problem),
         layout_(make_layout(plan)),
+        packing_(plan_, layout_),
         k1_(plan.k1->kernel),
         k2_row_((plan.linear ? plan.k2->kernel.plain_row : plan.k2->kernel.row)[static_cast<int>(p_.dtype)]),
         tensors_(tensors),
         gate_(gate),
         base_(aligned(workspace)),
+        filters_(filters),
         inaccurate_(inaccurate) {}
 
   void operator()() {
     write_k_offsets(plan_, layout_, at<int64_t>(layout_.packed_offsets), at<int64_t>(layout_.direct_offsets));
     pack_bias();
-    const int64_t steps = ceil_div(layout_.ci_group, plan_.tiling.ci);
-    parallel_for(plan_.filter_in_place ? 0 : p_.groups * steps * layout_.co_blocks, plan_.threads,
-                 [&](int64_t task, int64_t) { pack_filter(task); });
+    const std::shared_ptr<const KeptFilter> kept =
+        filters_ == nullptr ? nullptr : filters_->find(plan_, tensors_.filter);
+    if (kept != nullptr) {
+      packed_ = packed_filter_of(*kept);
+    } else if (!plan_.filter_in_place) {
+      packed_ = packing_.pack(tensors_.filter, at<float>(layout_.filter));
+    }
     const int64_t blocks = p_.n * p_.groups * layout_.row_blocks * layout_.col_blocks * layout_.co_blocks;
     parallel_for(blocks, plan_.threads, [&](int64_t task, int64_t slot) {
       const Block block = make_block(task);
@@ -96,51 +104,10 @@ class Run {
     }
   }
 
-  // Entries of the K step that begins at a channel.
-  int64_t step_entries(int64_t ci) const {
-    return plan_.scheme.blocks(std::min(plan_.tiling.ci, layout_.ci_group - ci)) * layout_.taps;
-  }
-
-  float* packed_filter(int64_t group, int64_t ci, int64_t co) const {
-    const int64_t step = group * ceil_div(layout_.ci_group, plan_.tiling.ci) + ci / plan_.tiling.ci;
-    const int64_t within = is_winograd() ? co / plan_.tiling.co * kWinogradPositions * layout_.filter_position
-                                         : co * step_entries(ci) * k1_.depth;
-    return at<float>(layout_.filter) + step * layout_.filter_step + within;
-  }
-
-  // The filter itself, from the same place on.
-  const void* filter(int64_t group, int64_t ci, int64_t co) const {
-    const int64_t* strides = p_.filter_strides;
-    return element(tensors_.filter, group * plan_.filter_group_stride + co * strides[0] + ci * strides[1]);
-  }
-
-  void pack_filter(int64_t task) {
-    const TraceMark mark(TracePhase::kPack);
-    const int64_t co = task % layout_.co_blocks * plan_.tiling.co;
-    const int64_t steps = ceil_div(layout_.ci_group, plan_.tiling.ci);
-    const int64_t ci = task / layout_.co_blocks % steps * plan_.tiling.ci;
-    const int64_t group = task / layout_.co_blocks / steps;
-    K1Filter part;
-    part.source = filter(group, ci, co);
-    part.dtype = p_.dtype;
-    std::copy(p_.filter_strides, p_.filter_strides + 4, part.strides);
-    part.m = std::min(plan_.tiling.co, layout_.co_group - co);
-    part.ci = std::min(plan_.tiling.ci, layout_.ci_group - ci);
-    part.kh = p_.kh;
-    part.kw = p_.kw;
-    part.scheme = plan_.scheme;
-    float* packed = packed_filter(group, ci, co);
-    if (is_winograd()) {
-      keep_largest(k1_.winograd->pack_filter(part, layout_.filter_position, packed));
-    } else {
-      k1_.pack_filter(part, packed);
-    }
-  }
-
-  void keep_largest(uint32_t magnitude) {
-    uint32_t before = largest_weight_.load(std::memory_order_relaxed);
-    while (before < magnitude && !largest_weight_.compare_exchange_weak(before, magnitude, std::memory_order_relaxed)) {
-    }
+  // The part of the filter for a block and K step, packed or in place.
+  const float* filter(const Block& block, int64_t ci) const {
+    if (!plan_.filter_in_place) return packed_.data + packing_.offset(block.group, ci, block.co);
+    return static_cast<const float*>(element(tensors_.filter, packing_.source_offset(block.group, ci, block.co)));
   }
 
   const float* bias(const Block& block) const {
@@ -244,9 +211,8 @@ class Run {
         k1_.pack_input(input, packed);
         part.b = packed;
       }
-      part.k = step_entries(ci);
-      part.a = plan_.filter_in_place ? static_cast<const float*>(filter(block.group, ci, block.co))
-                                     : packed_filter(block.group, ci, block.co);
+      part.k = packing_.entries(ci);
+      part.a = filter(block, ci);
       {
         const TraceMark mark(TracePhase::kK1, operations(block, ci_count));
         k1_.run(part);
@@ -296,14 +262,14 @@ class Run {
         const TraceMark mark(TracePhase::kPack);
         const K1Input input = make_k1_input(plan_, layout_, source, ci_count, block.row, block.col);
         const uint32_t largest = k1_.winograd->pack_input(input, tiles, plane, transformed);
-        if (!winograd_is_accurate(largest, largest_weight_, layout_.ci_group * p_.kh * p_.kw)) {
+        if (!winograd_is_accurate(largest, packed_.largest, layout_.ci_group * p_.kh * p_.kw)) {
           inaccurate_[block.n].store(true, std::memory_order_relaxed);
         }
       }
       const TraceMark mark(TracePhase::kK1, operations(block, ci_count));
       part.k = ci_count;
       for (int64_t position = 0; position < kWinogradPositions; ++position) {
-        part.a = packed_filter(block.group, ci, block.co) + position * layout_.filter_position;
+        part.a = filter(block, ci) + position * layout_.filter_position;
         part.b = transformed + position * layout_.transformed_stride;
         part.c = products + position * layout_.products_stride;
         k1_.run(part);
@@ -373,55 +339,59 @@ class Run {
   const Plan& plan_;
   const ConvTanhProblem& p_;
   const Layout layout_;
+  const FilterPacking packing_;
   const K1Kernel& k1_;
   void (*const k2_row_)(const float* z, void* y, int64_t n);
   const ConvTanhTensors& tensors_;
   const void* const gate_;
   char* const base_;
+  FilterCache* const filters_;
+  PackedFilter packed_ = {};
   ImageFlag* const inaccurate_;
-  std::atomic<uint32_t> largest_weight_{0};
 };
 
-void run_images(Plan plan, const ConvTanhTensors& tensors, void* workspace, int64_t begin, int64_t end) {
+void run_images(Plan plan, const ConvTanhTensors& tensors, void* workspace, FilterCache* filters, int64_t begin,
+                int64_t end) {
   const ConvTanhProblem& p = plan.problem;
   ConvTanhTensors images = tensors;
   images.x = static_cast<const char*>(tensors.x) + begin * p.x_strides[0] * size_of(p.dtype);
   images.y = static_cast<char*>(tensors.y) + begin * p.y_strides[0] * size_of(p.dtype);
   plan.problem.n = end - begin;
-  Run(plan, images, nullptr, workspace)();
+  Run(plan, images, nullptr, workspace, filters)();
 }
 
 // Images as k1 computes them, and those that are out of its range as precise_k1 does, in runs of either.
-void execute_checked(const Plan& plan, const ConvTanhTensors& tensors, void* workspace) {
+void execute_checked(const Plan& plan, const ConvTanhTensors& tensors, void* workspace, FilterCache* filters) {
   const char* out_of_range = find_images_out_of_range(plan, tensors, aligned(workspace) + plan.range_offset);
   for (int64_t n = 0, end = 0; n < plan.problem.n; n = end) {
     while (end < plan.problem.n && out_of_range[end] == out_of_range[n]) ++end;
-    run_images(out_of_range[n] ? precise_plan(plan) : plan, tensors, workspace, n, end);
+    run_images(out_of_range[n] ? precise_plan(plan) : plan, tensors, workspace, filters, n, end);
   }
 }
 
 // Winograd's tiles find on the way which images they do not suit; those are computed again.
-void execute_winograd(const Plan& plan, const ConvTanhTensors& tensors, void* workspace) {
+void execute_winograd(const Plan& plan, const ConvTanhTensors& tensors, void* workspace, FilterCache* filters) {
   const int64_t images = plan.problem.n;
   ImageFlag* inaccurate = reinterpret_cast<ImageFlag*>(aligned(workspace) + plan.range_offset);
   for (int64_t n = 0; n < images; ++n) new (inaccurate + n) ImageFlag(false);
-  Run(plan, tensors, nullptr, workspace, inaccurate)();
+  Run(plan, tensors, nullptr, workspace, filters, inaccurate)();
   for (int64_t n = 0, end = 0; n < images; n = end) {
     while (end < images && inaccurate[end] == inaccurate[n]) ++end;
-    if (inaccurate[n]) run_images(precise_plan(plan), tensors, workspace, n, end);
+    if (inaccurate[n]) run_images(precise_plan(plan), tensors, workspace, filters, n, end);
   }
 }
 
 }  // namespace
 
-void execute(const Plan& plan, const ConvTanhTensors& tensors, void* workspace, const void* gate) {
+void execute(const Plan& plan, const ConvTanhTensors& tensors, void* workspace, const void* gate,
+             FilterCache* filters) {
   if (plan.workspace_bytes == 0) return;
   if (plan.scheme.winograd) {
-    execute_winograd(plan, tensors, workspace);
+    execute_winograd(plan, tensors, workspace, filters);
   } else if (plan.precise_k1) {
-    execute_checked(plan, tensors, workspace);
+    execute_checked(plan, tensors, workspace, filters);
   } else {
-    Run(plan, tensors, gate, workspace)();
+    Run(plan, tensors, gate, workspace, filters)();
   }
 }
 

@@ -6,10 +6,14 @@
 
 namespace msct {
 
-// workspace: at least plan.workspace_bytes bytes of any alignment. Allocates nothing. May be called from many threads
-// at once with different workspaces.
+class FilterCache;
+
+// workspace: at least plan.workspace_bytes bytes of any alignment. May be called from many threads at once with
+// different workspaces.
 // gate: y of the forward operator if plan.gated.
-void execute(const Plan& plan, const ConvTanhTensors& tensors, void* workspace, const void* gate = nullptr);
+// filters: where packed filters are kept; nothing is allocated without.
+void execute(const Plan& plan, const ConvTanhTensors& tensors, void* workspace, const void* gate = nullptr,
+             FilterCache* filters = nullptr);
 
 }  // namespace msct
 

@@ -49,6 +49,7 @@ def run(
     quick: bool = False,
     of_training: bool = False,
     progress: Callable[[Sequence[str]], Any] = list,
+    keep: Callable[[dict[str, Any]], None] = lambda run: None,
 ) -> dict[str, Any]:
     """Measures models, and returns everything about the run as plain data.
 
@@ -61,6 +62,7 @@ def run(
         quick: A tenth of the time, and not where our time goes.
         of_training: Forward and backward of the cases, and train steps of the networks for which there is one.
         progress: Given the names, yields them; shows how far the run is.
+        keep: Given the run so far after each model, so that what ends the run loses no finished ones.
 
     Raises:
         ValueError: An unknown name, or one that there is no training of.
@@ -80,19 +82,21 @@ def run(
             f"bench: networks need MindSpore, pip install 'ms_convtanh[mindspore]': {cell_notes['cell']['absent']}"
         )
     budget, peaks, rates = QUICK if quick else FULL, measure_peaks(), PeerRates()
-    records = []
-    with graph_mode() if cell is not None else nullcontext():
-        for name in progress(names):
-            if of_training:
-                records.append(training.measure_training(name, found, peaks, budget))
-            else:
-                records.append(measure_model(make(name), found, cell, peaks, budget, rates))
-    return {
+    run: dict[str, Any] = {
         "format": FORMAT,
         "machine": facts,
         "settings": {"quick": quick, "training": of_training, "seconds": budget.seconds},
         "peaks": asdict(peaks),
         "overhead": _overhead(),
         "peers": notes | cell_notes,
-        "records": records,
+        "records": [],
     }
+    with graph_mode() if cell is not None else nullcontext():
+        for name in progress(names):
+            if of_training:
+                record = training.measure_training(name, found, peaks, budget)
+            else:
+                record = measure_model(make(name), found, cell, peaks, budget, rates)
+            run["records"].append(record)
+            keep(run)
+    return run

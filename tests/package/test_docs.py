@@ -185,7 +185,8 @@ def raised() -> Iterator[tuple[str, str]]:
             if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) and node.exc.args:
                 kind = ast.unparse(node.exc.func)
                 message = node.exc.args[-1] if kind == "click.BadParameter" else node.exc.args[0]
-                if kind in ("Unknown", "Unsupported") or path.name == "_reference.py":  # ends up in a report, not as an error
+                # These end up in a report, not as an error.
+                if kind in ("Unknown", "Unsupported") or path.name == "_reference.py":
                     continue
                 if isinstance(message, ast.JoinedStr):
                     parts = [part.value if isinstance(part, ast.Constant) else "…" for part in message.values]

@@ -86,6 +86,29 @@ MSCT_PUBLIC aclnnStatus msctExplainFusedConvTanh(const aclTensor *x, const aclTe
                                                  const aclIntArray *pads, const aclIntArray *dilations, int64_t groups,
                                                  int64_t cubeMathType, const aclTensor *y, msctPlan *plan);
 
+/*
+ * A filter cache: an opt-in for inference. K1 reads the filter in a packed form, which phase 2 otherwise makes in each
+ * call. With a cache it is made once and kept there, with a copy of the filter's elements; each later call compares the
+ * copy with the filter, and packs anew if a byte differs. So weights may change at any time, also in place, and memory
+ * may be freed and used again. One cache may serve many executors and threads; it keeps the last 64 filters. Filters
+ * that K1 reads without packing, and those with gaps between their elements, are not kept. A first call, and one after
+ * weights changed, allocates.
+ */
+typedef struct msctFilterCache msctFilterCache;
+
+/* Null if there is no memory for it. */
+MSCT_PUBLIC msctFilterCache *msctCreateFilterCache(void);
+
+/* Executors that use the cache may still be launched and go on using it. */
+MSCT_PUBLIC aclnnStatus msctDestroyFilterCache(const msctFilterCache *cache);
+
+/*
+ * Between phase 1 and phase 2 of aclnnFusedConvTanh; for a repeatable executor at any time, for launches made
+ * afterwards. A null cache returns to packing in each call. Fails with ACLNN_ERR_INNER_NULLPTR for a null executor, with
+ * ACLNN_ERR_PARAM_INVALID for one of another operator, and if executor or cache are not alive.
+ */
+MSCT_PUBLIC aclnnStatus msctSetFilterCache(aclOpExecutor *executor, const msctFilterCache *cache);
+
 #ifdef __cplusplus
 }
 #endif
