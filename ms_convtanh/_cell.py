@@ -46,6 +46,8 @@ class ConvTanh(nn.Conv2d):
         ``CPU``; ``Ascend`` 950 with CANN and the operator package that `ms-convtanh opp` makes
     """
 
+    frozen = False  # see freeze
+
     def __init__(
         self,
         in_channels: int,
@@ -78,6 +80,31 @@ class ConvTanh(nn.Conv2d):
             dtype,
         )
 
+    def freeze(self) -> "ConvTanh":
+        """Keeps the weights in the packed form that the kernels read, instead of packing them in each call.
+
+        An opt-in for inference, worth it where the weights are many for the pixels. Results are the same bits. It costs
+        memory: a copy of the weights and their packed form. Each call compares the copy with the weights and packs anew
+        if a byte differs, so weights may still change in any way: loaded, assigned, or updated by another network that
+        shares them. While the cell trains (`set_train(True)`) it computes as if it were not frozen. Copies of the cell,
+        and MindIR files exported from it, are frozen as well. On Ascend this has no effect.
+
+        In graph mode, a network takes this as it is when it is compiled: call it before the network's first call. It is
+        not about gradients, for which there is `requires_grad`.
+
+        Returns:
+            This cell.
+        """
+        self.frozen = True
+        self.compile_cache.clear()
+        return self
+
+    def unfreeze(self) -> "ConvTanh":
+        """Undoes freeze. Returns this cell."""
+        self.frozen = False
+        self.compile_cache.clear()
+        return self
+
     def construct(self, x: Tensor) -> Tensor:
         # Called here, and not through a function, the primitive gets the casts that Cell.to_float asks for.
         pads, pad_mode = self.padding, self.pad_mode
@@ -85,7 +112,8 @@ class ConvTanh(nn.Conv2d):
             pads = _custom_ascend.explicit_pads(pad_mode, pads, x.shape, self.kernel_size, self.stride, self.dilation)
             pad_mode = "pad"
         geometry = (4, self.stride, pads, self.dilation, self.group, pad_mode)
-        operator = FusedConvTanh(geometry, self.has_bias, is_compiled(any_function))
+        frozen = self.frozen and not self.training
+        operator = FusedConvTanh(geometry, self.has_bias, is_compiled(any_function), frozen)
         if _custom_ascend.is_target():
             bias = self.bias if self.has_bias else ops.zeros((self.out_channels,), x.dtype)
             return operator(x, self.weight, bias, *_custom_ascend.call_values(geometry))

@@ -87,14 +87,14 @@ def _cure(target: str) -> str:
 class _Keeping(type(ops.Custom)):  # type: ignore[misc]
     """Makes the instances of an operator: one for each graph node, one for all PyNative calls with equal arguments."""
 
-    def __call__(cls, geometry: Geometry, form: bool | str, in_graph: bool) -> Any:
+    def __call__(cls, geometry: Geometry, form: bool | str, in_graph: bool, *more: bool) -> Any:
         if in_graph:
-            return super().__call__(geometry, form, in_graph)
-        return cls._kept(_plain(geometry), form, context.get_context("device_target"))
+            return super().__call__(geometry, form, in_graph, *more)
+        return cls._kept(_plain(geometry), form, context.get_context("device_target"), *more)
 
     @lru_cache(maxsize=1024)  # noqa: B019 (the classes live as long as the module)
-    def _kept(cls, geometry: Geometry, form: bool | str, target: str) -> Any:
-        return super().__call__(geometry, form, in_graph=False)
+    def _kept(cls, geometry: Geometry, form: bool | str, target: str, *more: bool) -> Any:
+        return super().__call__(geometry, form, False, *more)
 
 
 class _Operator(ops.Custom, metaclass=_Keeping):
@@ -183,13 +183,15 @@ class _Operator(ops.Custom, metaclass=_Keeping):
 class FusedConvTanh(_Operator):
     """The primitive: called with x, filter and, if has_bias, bias. On Ascend with x, filter, bias and call_values.
 
+    frozen: The library keeps the filter packed, as ConvTanh.freeze says. It has no meaning on Ascend.
+
     Raises:
         TypeError: Attributes that are not ints.
         RuntimeError: MindSpore cannot load the library from where it is.
     """
 
-    def __init__(self, geometry: Geometry, has_bias: bool, in_graph: bool) -> None:
-        self._arguments = geometry, has_bias, in_graph
+    def __init__(self, geometry: Geometry, has_bias: bool, in_graph: bool, frozen: bool = False) -> None:
+        self._arguments = geometry, has_bias, in_graph, frozen
         geometry = _plain(geometry)
         if context.get_context("device_target") == "Ascend":
             self._describe(("x", "conv_filter", "bias"), geometry, in_graph, "Ascend")
@@ -202,6 +204,8 @@ class FusedConvTanh(_Operator):
         operands = ("x", "conv_filter", "bias")[: 3 if has_bias else 2]
         form = "FusedConvTanhBias" if has_bias else "FusedConvTanh"
         super().__init__("FusedConvTanh", form, operands, "y", geometry, {}, bprop, in_graph)
+        if frozen:
+            self.add_prim_attr("frozen", True)
 
     def __call__(self, *operands: Any) -> Any:
         if _pynative_executor.grad_flag():
