@@ -17,7 +17,7 @@ from markupsafe import Markup
 
 from ms_convtanh._problem import Attributes
 from ms_convtanh.benchmark import models, report, results
-from ms_convtanh.benchmark.measure import HALF, TRUE, Record
+from ms_convtanh.benchmark.measure import FROZEN, HALF, TRUE, Record
 
 ROOT = Path(__file__).resolve().parents[1]
 Run = dict[str, Any]
@@ -217,6 +217,18 @@ def shares_by_variant(run: Run) -> Table:
     return ["variant", "fusion", "cases", "pack", "K1", "K2", "wait"], rows
 
 
+def packing_table(run: Run) -> Table:
+    """What it is worth to keep the filter packed."""
+    titles = ["case", "weights", "products per weight", "us", "frozen us", "us / frozen us"]
+    rows = []
+    for record in results.of_kind(run, "case"):
+        ours, frozen = results.our_time(record), results.time_of(record, FROZEN)
+        weights = math.prod(record["filter"])
+        times = (report.microseconds(ours), report.microseconds(frozen), report.ratio(ours / frozen))
+        rows.append([record["name"], str(weights), f"{record['flops'] / 2 / weights:.0f}", *times])
+    return titles, rows
+
+
 def ascend_table(costs: Sequence[Record]) -> Table:
     """Half and true fusion in the cost model of PyPTO, and what half fusion moves more."""
     titles = ["case", "half: + MB", "K1 us", "K2 us", "half us", "true us", "half / true"]
@@ -304,8 +316,12 @@ def write(runs: Sequence[Run], costs: Sequence[Record], folder: Path) -> None:
         undefined=jinja2.StrictUndefined,
     )
     parts = (case_table, sides_table, roofline_table, movement_table, fusion_by_work, time_table, shares_by_variant)
-    names = {function.__name__: function for function in (*parts, ascend_table, at_the_roof, markdown, percent)}
-    names |= {"summary_lines": report.summary_lines, "absences": report.absences, "of_kind": results.of_kind}
+    names = {
+        function.__name__: function
+        for function in (*parts, packing_table, ascend_table, at_the_roof, markdown, percent)
+    }
+    shared = (report.peaks_text, report.summary_lines, report.absences, results.of_kind)
+    names |= {function.__name__: function for function in shared}
     for name in ("FINAL_REPORT.md", "ANALYSIS.md", "ITER_REPORT.html"):
         text = environment.get_template(f"{name}.j2").render(
             machines=machines, histories=histories, costs=costs, **names

@@ -157,11 +157,10 @@ def _write(output: Path, run: dict[str, Any]) -> None:
 def _print(run: dict[str, Any]) -> None:
     from ms_convtanh.benchmark import report, results
 
-    machine, peaks = run["machine"], run["peaks"]
-    features = machine["features"]
+    machine, features = run["machine"], run["machine"]["features"]
     click.echo(
-        f"ms_convtanh {features['version']} ({features['k1']}) on {machine['cpu']}, {peaks['threads']} threads; peak "
-        f"{peaks['flops'] / 1e9:.1f} GFLOP/s, {peaks['bytes'] / 1e9:.1f} GB/s"
+        f"ms_convtanh {features['version']} ({features['k1']}) on {machine['cpu']}, {run['peaks']['threads']} threads; "
+        f"peak {report.peaks_text(run)}"
     )
     for kind in ("case", "network", "training"):
         records = results.of_kind(run, kind)

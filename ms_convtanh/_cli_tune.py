@@ -86,15 +86,19 @@ def tune(
     settings = (
         tuner.default_config(problems=problems) if config is None else tuner.read_config(config, problems=problems)
     )
+    if not settings.problems:
+        raise click.UsageError(f"{config} names neither cases nor problems", context)
     if iterations is not None:
         settings = replace(settings, iterations=iterations)
     target = output if output is not None else cache_file(tuner.features().cpu)
     if dry_run:
         _show(settings, target, as_json)
         return
+    found = []
     with _progress(settings.iterations * len(settings.problems)) as step:
-        found = tuner.tune(settings, step=step)
-    written = tuner.store(found, output)
+        for one_problem in settings.problems:
+            found += tuner.tune(replace(settings, problems=(one_problem,)), step=step)
+            written = tuner.store(found[-1:], output)  # what interrupts the rest does not lose it
     if as_json:
         results = [
             {

@@ -40,6 +40,13 @@ class Peaks:
     flops: float  # float32 operations per second in registers, 2 for a multiply-add
     bytes: float  # per second, read and written, of a copy beyond the caches
     threads: int
+    bfloat16: float = 0.0  # as flops, of bfloat16 products summed in float32: a matrix unit's where there is one
+
+    def of(self, dtype: str) -> float:
+        """Operations per second that K1 can reach at best in a dtype, by vectors or by the matrix unit, which takes
+        three products of bfloat16 for one of float16 and six for one of float32."""
+        products = {"bfloat16": 1, "float16": 3, "float32": 6}[dtype]
+        return max(self.flops, self.bfloat16 / products)
 
 
 class _TraceEvent(ctypes.Structure):
@@ -59,7 +66,12 @@ class _TraceEvent(ctypes.Structure):
 class _Peaks(ctypes.Structure):
     """msctPeaks of profile.h."""
 
-    _fields_ = (("flops", ctypes.c_double), ("bytes", ctypes.c_double), ("threads", ctypes.c_int64))
+    _fields_ = (
+        ("flops", ctypes.c_double),
+        ("bytes", ctypes.c_double),
+        ("threads", ctypes.c_int64),
+        ("bfloat16_flops", ctypes.c_double),
+    )
 
 
 @cache
@@ -80,7 +92,7 @@ def measure_peaks() -> Peaks:
     """
     peaks = _Peaks()
     _library.raise_for_status(_functions().msctMeasurePeaks(ctypes.byref(peaks)), COMMAND)
-    return Peaks(peaks.flops, peaks.bytes, peaks.threads)
+    return Peaks(peaks.flops, peaks.bytes, peaks.threads, peaks.bfloat16_flops)
 
 
 class Trace:

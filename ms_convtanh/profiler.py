@@ -141,13 +141,13 @@ def _calls(events: Sequence[Event]) -> list[_Call]:
     return calls
 
 
-def _utilisation(work: Sequence[Event], peaks: Peaks) -> float:
+def _utilisation(work: Sequence[Event], peaks: Peaks, dtype: str) -> float:
     seconds = sum(event.seconds for event in work if event.phase == "K1")
     flops = sum(event.flops for event in work)
-    return flops / (seconds * peaks.flops / peaks.threads) if seconds > 0 else 0.0
+    return flops / (seconds * peaks.of(dtype) / peaks.threads) if seconds > 0 else 0.0
 
 
-def _problem(name: str, calls: Sequence[_Call], peaks: Peaks) -> Problem:
+def _problem(name: str, calls: Sequence[_Call], peaks: Peaks, dtype: str) -> Problem:
     def total(call: _Call, phase: str) -> float:
         threads = len({event.thread for event in call.work or ()}) or 1
         return sum(event.seconds for event in call.work or () if event.phase == phase) / threads
@@ -155,9 +155,9 @@ def _problem(name: str, calls: Sequence[_Call], peaks: Peaks) -> Problem:
     run = median(call.run.seconds for call in calls)
     flops = int(median(sum(event.flops for event in call.work or ()) for call in calls))
     size = calls[0].run.bytes
-    utilisation = median(_utilisation(call.work or (), peaks) for call in calls)
+    utilisation = median(_utilisation(call.work or (), peaks, dtype) for call in calls)
     bandwidth = size / (run * peaks.bytes) if run > 0 else 0.0
-    bound = "compute" if flops / peaks.flops >= size / peaks.bytes else "memory"
+    bound = "compute" if flops / peaks.of(dtype) >= size / peaks.bytes else "memory"
     overhead = median(call.overhead for call in calls)
     return Problem(
         name=name,
@@ -181,7 +181,7 @@ def _problem(name: str, calls: Sequence[_Call], peaks: Peaks) -> Problem:
     )
 
 
-def _threads(calls: Sequence[_Call], peaks: Peaks) -> Iterator[ThreadTime]:
+def _threads(calls: Sequence[_Call], peaks: Peaks, dtype: str) -> Iterator[ThreadTime]:
     work: dict[int, list[Event]] = defaultdict(list)
     runs: dict[int, float] = defaultdict(float)
     for call in calls:
@@ -192,7 +192,7 @@ def _threads(calls: Sequence[_Call], peaks: Peaks) -> Iterator[ThreadTime]:
     for thread, events in sorted(work.items()):
         pack, k1, k2, wait = (sum(event.seconds for event in events if event.phase == phase) for phase in WORK)
         idle = max(runs[thread] - pack - k1 - k2 - wait, 0.0)
-        yield ThreadTime(thread, pack, k1, k2, wait, idle, _utilisation(events, peaks))
+        yield ThreadTime(thread, pack, k1, k2, wait, idle, _utilisation(events, peaks, dtype))
 
 
 def _covered(events: Sequence[Event], start: int, end: int) -> float:
@@ -209,7 +209,8 @@ def _covered(events: Sequence[Event], start: int, end: int) -> float:
 _ITERATION = "iteration"
 
 
-def _profile(run: Callable[[Trace], Any], repeat: int) -> Profile:
+def _profile(run: Callable[[Trace], Any], repeat: int, dtype: str = "float32") -> Profile:
+    """dtype: Whose peak K1 is compared with."""
     if repeat < 1:
         raise ValueError(f"{COMMAND}: repeat must be 1 or more, got {repeat}")
     peaks = measure_peaks()
@@ -228,8 +229,8 @@ def _profile(run: Callable[[Trace], Any], repeat: int) -> Profile:
         framework=median(event.seconds - _covered(inside, event.start, event.end) for event in iterations),
         iterations=len(iterations),
         peaks=peaks,
-        problems=tuple(_problem(name, same, peaks) for name, same in by_name.items()),
-        threads=tuple(_threads(calls, peaks)),
+        problems=tuple(_problem(name, same, peaks, dtype) for name, same in by_name.items()),
+        threads=tuple(_threads(calls, peaks, dtype)),
         events=tuple(trace.events),
         dropped=trace.dropped,
     )
@@ -274,7 +275,7 @@ def profile_case(
             native.fused_conv_tanh(x, w, b, *attributes)
 
     run(Trace())
-    return _profile(run, repeat)
+    return _profile(run, repeat, kind.name)
 
 
 def _finish(value: Any) -> None:

@@ -69,7 +69,7 @@ aclnnStatus msctMeasurePeaks(msctPeaks* peaks) {
     DispatchOptions options;
     if (int32_t status = current_options("msctMeasurePeaks", &options)) return status;
     const Peaks measured = measure_peaks(options.features, options.threads);
-    *peaks = {measured.flops, measured.bytes, options.threads};
+    *peaks = {measured.flops, measured.bytes, options.threads, measured.bfloat16_flops};
     return ACLNN_SUCCESS;
   });
 }

@@ -18,6 +18,9 @@ int64_t multiply_adds_avx2(int64_t rounds, float* sink);
 #ifdef MSCT_BUILD_AVX512
 int64_t multiply_adds_avx512(int64_t rounds, float* sink);
 #endif
+#ifdef MSCT_BUILD_AMX
+int64_t multiply_adds_amx(int64_t rounds, float* sink);
+#endif
 
 namespace {
 
@@ -46,14 +49,12 @@ double best_rate(int runs, const Body& body) {
   return best;
 }
 
-}  // namespace
+constexpr int kRuns = 8;
 
-Peaks measure_peaks(uint32_t features, int64_t threads) {
-  constexpr int kRuns = 8;
+// Of all threads together.
+double arithmetic_rate(MultiplyAdds multiply_adds, int64_t threads) {
   constexpr int64_t kRounds = 200000;  // some milliseconds
-  const MultiplyAdds multiply_adds = widest(features);
-  Peaks peaks = {};
-  peaks.flops = best_rate(kRuns, [&] {
+  return best_rate(kRuns, [&] {
     const auto flops = std::make_unique<int64_t[]>(static_cast<size_t>(threads));
     parallel_for(threads, threads, [&](int64_t task, int64_t) {
       float sink = 0;
@@ -63,6 +64,17 @@ Peaks measure_peaks(uint32_t features, int64_t threads) {
     for (int64_t task = 0; task < threads; ++task) total += flops[static_cast<size_t>(task)];
     return static_cast<double>(total);
   });
+}
+
+}  // namespace
+
+Peaks measure_peaks(uint32_t features, int64_t threads) {
+  Peaks peaks = {};
+  peaks.flops = arithmetic_rate(widest(features), threads);
+  peaks.bfloat16_flops = peaks.flops;
+#ifdef MSCT_BUILD_AMX
+  if ((features & kFeatureAmxBf16) != 0) peaks.bfloat16_flops = arithmetic_rate(multiply_adds_amx, threads);
+#endif
 
   constexpr size_t kBytes = size_t{64} << 20;
   constexpr size_t kPart = size_t{1} << 20;

@@ -8,6 +8,7 @@ namespace msct {
 
 struct Peaks {
   double flops;  // float32 operations per second in registers, 2 for a multiply-add
+  double bfloat16_flops;  // of bfloat16 products that are summed in float32: those of a matrix unit where there is one
   double bytes;  // bytes per second that a copy between arrays beyond the caches reads and writes, both counted
 };
 

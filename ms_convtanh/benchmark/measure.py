@@ -3,7 +3,7 @@
 import gc
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
@@ -19,8 +19,8 @@ from ms_convtanh.benchmark.peers import Peer, Prepared, Unsupported
 from ms_convtanh.benchmark.timing import Side, take_turns
 from ms_convtanh.profiler import Problem, profile_case
 
-OURS, CELL, HALF, TRUE = "ours", "cell", "half", "true"
-NOT_PEERS = (OURS, CELL, HALF, TRUE)
+OURS, CELL, HALF, TRUE, FROZEN = "ours", "cell", "half", "true", "frozen"
+NOT_PEERS = (OURS, CELL, HALF, TRUE, FROZEN)
 LONGEST_CALL = 20.0  # seconds: a peer is left out of a model for which it would need longer
 _TRACED_CALLS = 7
 
@@ -119,18 +119,20 @@ def prepare(model: Model, peers: Sequence[Peer], threads: int, rates: PeerRates)
 
 @contextmanager
 def _our_sides(model: Model) -> Iterator[tuple[dict[str, Side], Array | None]]:
-    """The operator as it is and with both fusion modes forced, and its result. Networks are run by the cell alone."""
+    """The operator as it is, with both fusion modes forced, and with the filter kept packed; and its result. Networks
+    are run by the cell alone."""
     if not model.is_case:
         yield {}, None
         return
-    operator = Operator(model)
-    try:
-        sides = {OURS: Side(operator)}
+    with closing(Operator(model)) as operator, closing(Operator(model, frozen=True)) as frozen:
+        sides = {OURS: Side(operator), FROZEN: Side(frozen)}
         for fusion in (HALF, TRUE):
             sides[fusion] = Side(operator, partial(native.options, fusion=fusion))
-        yield sides, operator()
-    finally:
-        operator.close()
+        y = operator()
+        for _ in range(2):
+            if not np.array_equal(frozen().view(np.uint8), y.view(np.uint8)):
+                raise RuntimeError(f"bench: {model.name}: a frozen filter changed the result; please report this")
+        yield sides, y
 
 
 def _time_of(problem: Problem) -> Record:
@@ -184,7 +186,7 @@ def measure_model(
         "y": list(model.golden.shape),
         "flops": model.flops,
         "bytes": model.bytes,
-        "compute_bound": model.flops / peaks.flops,  # seconds
+        "compute_bound": model.flops / peaks.of(model.dtype),  # seconds
         "memory_bound": model.bytes / peaks.bytes,
         "ours": ours,
         "sides": records,

@@ -54,6 +54,13 @@ def bound_text(record: Record) -> str:
     return "compute" if record["compute_bound"] >= record["memory_bound"] else "memory"
 
 
+def peaks_text(run: Mapping[str, Any]) -> str:
+    """What the machine was measured to do at best."""
+    peaks = run["peaks"]
+    matrix = f", {peaks['bfloat16'] / 1e9:.1f} in bfloat16" if peaks["bfloat16"] > peaks["flops"] else ""
+    return f"{peaks['flops'] / 1e9:.1f} GFLOP/s in float32{matrix}, {peaks['bytes'] / 1e9:.1f} GB/s"
+
+
 def svg_of(figure: Any) -> str:
     """A figure of matplotlib as SVG, the same bytes for the same numbers."""
     text = io.StringIO()
@@ -123,10 +130,13 @@ def _roofline_plot(run: Mapping[str, Any], records: Sequence[Record]) -> str:
     made = figure(9, 4.5)
     axes = made.subplots()
     intensities = [record["flops"] / record["bytes"] for record in records]
-    ends = [min(*intensities, 1) / 2, max(*intensities, peaks["flops"] / peaks["bytes"]) * 2]
-    corner = peaks["flops"] / peaks["bytes"]
-    xs = sorted([*ends, corner])
-    axes.plot(xs, [min(peaks["flops"], x * peaks["bytes"]) / 1e9 for x in xs], color="black", label="measured roofline")
+    tops = {"measured roofline": peaks["flops"]}
+    if peaks["bfloat16"] > peaks["flops"]:
+        tops["matrix unit, bfloat16"] = peaks["bfloat16"]
+    ends = [min(*intensities, 1) / 2, max(*intensities, max(tops.values()) / peaks["bytes"]) * 2]
+    for (text, top), style in zip(tops.items(), ("-", "--"), strict=False):
+        xs = sorted([*ends, top / peaks["bytes"]])
+        axes.plot(xs, [min(top, x * peaks["bytes"]) / 1e9 for x in xs], style, color="black", label=text)
     for dtype, marker in zip(THRESHOLDS, "osD", strict=True):
         chosen = [record for record in records if record["dtype"] == dtype]
         for name, colour, text in ((None, _OURS, "ms_convtanh"), ("best", _PEER, "best peer")):
@@ -295,5 +305,5 @@ def as_html(run: Mapping[str, Any]) -> str:
     return (
         jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
         .from_string(template)
-        .render(run=run, summary=summary_lines(run), sections=sections, absences=absences(run))
+        .render(run=run, peaks=peaks_text(run), summary=summary_lines(run), sections=sections, absences=absences(run))
     )

@@ -186,7 +186,7 @@ def to_csv(run: Mapping[str, Any]) -> str:
             "best_peer": best_peer(record),
             "speedup": speedup(record),
             "hap": hap(record),
-            **{f"us_{side}": time_of(record, side) * 1e6 for side in ("cell", "half", "true", *peers)},
+            **{f"us_{side}": time_of(record, side) * 1e6 for side in ("cell", "half", "true", "frozen", *peers)},
             **{name: errors.get(name) for name in ("passed", "mere", "mare", "mare_large", "max_ulp")},
             **{f"plan_{name}": value for name, value in plan.items()},
         }

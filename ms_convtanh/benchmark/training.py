@@ -100,7 +100,7 @@ def _case(model: Model, peers: Sequence[Peer], peaks: Peaks, budget: Budget) -> 
         "y": list(y.shape),
         "flops": 3 * model.flops,
         "bytes": 2 * operands,  # each tensor and its gradient
-        "compute_bound": 3 * model.flops / peaks.flops,
+        "compute_bound": 3 * model.flops / peaks.of(model.dtype),
         "memory_bound": 2 * operands / peaks.bytes,
         "ours": OURS,
         "sides": records,
@@ -147,7 +147,7 @@ def _train_step(peaks: Peaks, budget: Budget) -> Record:
         "y": list(model.golden.shape),
         "flops": 3 * model.flops,
         "bytes": 2 * model.bytes,
-        "compute_bound": 3 * model.flops / peaks.flops,
+        "compute_bound": 3 * model.flops / peaks.of(model.dtype),
         "memory_bound": 2 * model.bytes / peaks.bytes,
         "ours": CELL,
         "sides": records,

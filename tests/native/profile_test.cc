@@ -183,6 +183,11 @@ TEST(peaks_follow_the_options) {
   CHECK_EQ(widest.threads, 1);
   CHECK(widest.flops > 1e8 && widest.flops < 1e13);
   CHECK(widest.bytes > 1e8 && widest.bytes < 1e13);
+  if (std::string(info.k1) == "amx") {
+    CHECK(widest.bfloat16Flops > widest.flops && widest.bfloat16Flops < 1e14);
+  } else {
+    CHECK_EQ(widest.bfloat16Flops, widest.flops);
+  }
   if (std::string(info.k1) != "portable") {
     CHECK_EQ(msctSetOption("max_isa", "portable"), ACLNN_SUCCESS);
     CHECK_EQ(msctMeasurePeaks(&portable), ACLNN_SUCCESS);

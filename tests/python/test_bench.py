@@ -4,9 +4,10 @@ import csv
 import json
 import math
 import re
+import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from ms_convtanh.cli import main
 from tests import reference
 from tests.problems import CASES
 
+ROOT = Path(__file__).parents[2]
 PEAKS = Peaks(flops=1e11, bytes=1e10, threads=2)
 BRIEF = Budget(0.01, explains=False)
 
@@ -159,7 +161,7 @@ def test_peers_that_fail_are_named_with_the_reason() -> None:
     assert re.match("its result is wrong: .*MERE = 0.5 .*, largest error 0.5$", sides["wrong"]["absent"])
     assert sides["misshapen"]["absent"] == "its result has shape [1, 6, 4, 9] instead of [2, 6, 4, 9]"
     assert results.best_peer(record) == "golden_peer"
-    assert {"ours", "half", "true"} <= {name for name, side in sides.items() if "median" in side}
+    assert {"ours", "half", "true", "frozen"} <= {name for name, side in sides.items() if "median" in side}
     assert record["plan"]["k1"] in ("portable", "avx2", "avx512", "amx")
     json.dumps(record)  # plain data
 
@@ -343,13 +345,13 @@ def test_files_of_a_run(run_files: Path) -> None:
     run = results.read(run_files.with_suffix(".json"))
     case, network = run["records"]
     assert (case["name"], network["name"]) == ("k1_64_128_28_float32", "lenet5_b64")
-    assert set(case["sides"]) == {"ours", "half", "true", "cell", "mindspore"}
+    assert set(case["sides"]) == {"ours", "half", "true", "frozen", "cell", "mindspore"}
     assert network["ours"] == "cell"
     for record in run["records"]:
         assert all(
             side["median"] > 0 and side["accuracy"]["passed"]
             for name, side in record["sides"].items()
-            if name not in ("half", "true")
+            if name not in ("half", "true", "frozen")
         )
     assert run["machine"]["cpu"]
     assert run["peaks"]["flops"] > 1e9
@@ -364,6 +366,50 @@ def test_files_of_a_run(run_files: Path) -> None:
     assert not re.search(r"(?:src|href)=\"(?!#)", re.sub(r"xlink:href=\"#", "", page)), "it must load nothing"
     for text in ("lenet5_b64", "MindSpore", run["machine"]["cpu"], "score"):
         assert text in page
+
+
+def test_an_interrupted_run_keeps_what_is_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C in the second case: the file has the first one, whole."""
+
+    def interrupted(names: list[str]) -> Iterator[str]:
+        yield names[0]
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ms_convtanh._cli_bench._progress", interrupted)
+    arguments = ["bench", "--quick", "--case", "k1_64_128_28", "--peers", "none", "--output", str(tmp_path / "new/run")]
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 1
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["run.json"]
+    (record,) = results.read(tmp_path / "new/run.json")["records"]
+    assert record["name"] == "k1_64_128_28_float16"
+
+
+def test_documents(run_files: Path, tmp_path: Path) -> None:
+    """The reports are made from stored runs, those of the cost model beside them, and nothing else."""
+    stored, documents = tmp_path / "results", tmp_path / "docs"
+    stored.mkdir()
+    documents.mkdir()
+    run = results.read(run_files.with_suffix(".json"))
+    for name, date in (("first", "2020-01-01 10:00 UTC"), ("second", "2020-01-02 10:00 UTC")):
+        run["machine"]["date"] = date
+        run["records"][0]["sides"]["ours"]["median"] *= 0.5
+        (stored / f"{name}.json").write_text(json.dumps(run))
+    shutil.copy(ROOT / "benchmarks/results/pypto_costs.json", stored)
+    command = [sys.executable, ROOT / "benchmarks/report.py", "--results", stored, "--output", documents]
+    subprocess.run(command, check=True)
+    texts = {path.name: path.read_text() for path in documents.iterdir()}
+    assert set(texts) == {"FINAL_REPORT.md", "ANALYSIS.md", "ITER_REPORT.html"}
+    case = run["records"][0]
+    us = f"{results.our_time(case) * 1e6:.3g}"
+    for name in ("FINAL_REPORT.md", "ANALYSIS.md"):
+        assert us in re.search(r"\| k1_64_128_28_float32 \|.*", texts[name])[0]
+    assert f"| {results.speedup(case):.2f} |" in texts["FINAL_REPORT.md"]
+    assert run["machine"]["cpu"] in texts["FINAL_REPORT.md"]
+    movement = f"| {2 * 4 * 4 * 128 * 28 * 28 / 1e6:.2f} |"
+    assert len(re.findall(re.escape(movement), texts["ANALYSIS.md"])) >= 2  # on this machine and on Ascend
+    assert "first" in texts["ITER_REPORT.html"]
+    assert texts["ITER_REPORT.html"].count("<svg") == 1
+    assert ">2.00<" in texts["ITER_REPORT.html"]  # first / last
 
 
 @pytest.mark.parametrize(("factor", "status"), [(1000.0, 0), (0.001, 1)])

@@ -32,6 +32,15 @@ def test_peaks() -> None:
     assert profiler.measure_peaks().threads == ms_convtanh.features().threads
 
 
+def test_peaks_of_dtypes() -> None:
+    """The better of vectors and matrix unit, which takes several products for the wider dtypes."""
+    dtypes = ("bfloat16", "float16", "float32")
+    matrix = profiler.Peaks(flops=4e11, bytes=1e10, threads=2, bfloat16=6e12)
+    assert [matrix.of(dtype) for dtype in dtypes] == [6e12, 2e12, 1e12]
+    slow = profiler.Peaks(flops=4e11, bytes=1e10, threads=2, bfloat16=9e11)
+    assert [slow.of(dtype) for dtype in dtypes] == [9e11, 4e11, 4e11]
+
+
 def test_a_case(fusion: str) -> None:
     profile = profiler.profile_case((1, 16, 40, 40), (24, 16, 3, 3), pads=1, repeat=5)
     (problem,) = profile.problems

@@ -277,6 +277,23 @@ def test_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert f"wrote {tmp_path / 'out.yaml'}" in result.stdout
 
 
+def test_an_interrupted_search_keeps_what_is_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C in the second problem: the file has the first one's settings."""
+
+    def search(config: tuner.Config, **_: Any) -> list[tuner.Tuned]:
+        (problem,) = config.problems
+        if problem.x != PROBLEM.x:
+            raise KeyboardInterrupt
+        return [tuned({"fusion": "half"})]
+
+    monkeypatch.setattr(tuner, "tune", search)
+    shapes = "problems:\n- {x: [1, 8, 20, 20], filter: [16, 8, 3, 3]}\n- {x: [2, 3, 50], filter: [4, 3, 5]}\n"
+    (tmp_path / "config.yaml").write_text(shapes + PARAMETERS)
+    result = invoke("--config", str(tmp_path / "config.yaml"), "--output", str(tmp_path / "out.yaml"))
+    assert result.exit_code == 1
+    assert (tmp_path / "out.yaml").read_text().count("fusion: half") == 1
+
+
 def test_dry_run_of_the_command(cache: Path) -> None:
     result = invoke("--dry-run", "--case", "k3_d2")
     assert result.exit_code == 0
@@ -290,6 +307,10 @@ def test_wrong_use_of_the_command(tmp_path: Path) -> None:
     assert invoke("--x", "1,8,20,20").exit_code == 2
     assert invoke("--case", "k9").exit_code == 2
     assert invoke("--config", "missing.yaml").exit_code == 2
+    (tmp_path / "none.yaml").write_text(PARAMETERS)
+    result = invoke("--config", str(tmp_path / "none.yaml"))
+    assert result.exit_code == 2
+    assert "none.yaml names neither cases nor problems" in result.stderr
     (tmp_path / "bad.yaml").write_text("metric: mean")
     result = invoke("--config", str(tmp_path / "bad.yaml"))
     assert result.exit_code == 1

@@ -36,6 +36,7 @@ typedef struct msctPeaks {
   double flops;     // float32 operations per second in registers, all threads together; a multiply-add is 2
   double bytes;     // bytes per second, read and written, of a copy beyond the caches, all threads together
   int64_t threads;  // that it was measured with
+  double bfloat16Flops;  // of bfloat16 products summed in float32: more than flops where there is a matrix unit
 } msctPeaks;
 
 /* Measures for about a fifth of a second. ACLNN_ERR_INNER if there is no memory for it. */
