@@ -1,7 +1,7 @@
 """Writes docs/FINAL_REPORT.md, docs/ANALYSIS.md and docs/ITER_REPORT.html from the runs in benchmarks/runs.
 
 A run is a JSON file of `ms-convtanh bench`. The newest of each machine is reported; all of them make the history. No
-number in these documents is written by hand. pypto_costs.json beside the runs is of benchmarks/pypto_costs.py.
+number in these documents is written by hand. The costs on Ascend are those that benchmarks/pypto_costs.py wrote.
 """
 
 import json
@@ -22,12 +22,12 @@ from ms_convtanh.benchmark.measure import FROZEN, HALF, TRUE, Record
 ROOT = Path(__file__).resolve().parents[1]
 Run = dict[str, Any]
 Table = tuple[list[str], list[list[str]]]
-COSTS = "pypto_costs.json"
+COSTS = ROOT / "benchmarks/results/pypto_costs.json"
 
 
 def read_runs(folder: Path) -> list[Run]:
     """All runs, oldest first, each with its file's name."""
-    runs = [results.read(path) | {"file": path.stem} for path in sorted(folder.glob("*.json")) if path.name != COSTS]
+    runs = [results.read(path) | {"file": path.stem} for path in sorted(folder.glob("*.json"))]
     return sorted(runs, key=lambda run: (run["machine"]["date"], run["file"]))
 
 
@@ -295,7 +295,7 @@ def times_table(runs: Sequence[Run]) -> Table:
 
 
 def write(runs: Sequence[Run], costs: Sequence[Record], folder: Path) -> None:
-    """All three documents. costs: the entries of pypto_costs.json."""
+    """All three documents. costs: the entries of COSTS."""
     final, training = newest(runs, False), newest(runs, True)
     machines = [
         {"name": f"{cpu}, {variant}", "run": run, "training": training.get((cpu, variant))}
@@ -336,8 +336,7 @@ def main(source: Path, output: Path) -> None:
     runs = read_runs(source)
     if not newest(runs, False):
         raise click.UsageError(f"{source} holds no run: ms-convtanh bench --output {source}/NAME makes one")
-    costs = source / COSTS
-    write(runs, json.loads(costs.read_text(encoding="utf-8")) if costs.exists() else [], output)
+    write(runs, json.loads(COSTS.read_text(encoding="utf-8")), output)
 
 
 if __name__ == "__main__":

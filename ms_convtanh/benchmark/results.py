@@ -154,6 +154,7 @@ def read(path: str | Path) -> dict[str, Any]:
     found = run.get("format") if isinstance(run, dict) else None
     if found != FORMAT:
         raise ValueError(f"bench: {path} must be a JSON file of ms-convtanh bench in format {FORMAT}, got {found}")
+    run["peaks"].setdefault("bfloat16", run["peaks"]["flops"])  # runs of earlier versions have none
     return run
 
 
