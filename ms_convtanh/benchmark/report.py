@@ -9,7 +9,7 @@ from typing import Any
 from ms_convtanh._compare import THRESHOLDS
 from ms_convtanh._extras import require
 from ms_convtanh.benchmark import results
-from ms_convtanh.benchmark.measure import HALF, NOT_PEERS, OURS, TRUE, Record
+from ms_convtanh.benchmark.measure import FROZEN, HALF, NOT_PEERS, OURS, TRUE, Record
 
 COMMAND = "bench"
 _OURS, _PEER, _BEST, _GREY = "#0a6b2d", "#4a6fa5", "#b3261e", "#999999"
@@ -226,14 +226,13 @@ def table(
 
 
 def fusion_table(records: Sequence[Record]) -> tuple[list[str], list[list[str]]]:
-    """Half and true fusion of the cases."""
-    titles = ["case", "half us", "true us", "half / true", "chosen"]
+    """Half and true fusion of the cases, and with the filter kept packed."""
+    titles = ["case", "half us", "true us", "half / true", "chosen", "frozen us"]
     rows = []
     for record in records:
-        half, true = results.time_of(record, HALF), results.time_of(record, TRUE)
-        rows.append(
-            [record["name"], microseconds(half), microseconds(true), ratio(half / true), record["plan"]["fusion"]]
-        )
+        half, true, frozen = (results.time_of(record, side) for side in (HALF, TRUE, FROZEN))
+        times = (microseconds(half), microseconds(true), ratio(half / true))
+        rows.append([record["name"], *times, record["plan"]["fusion"], microseconds(frozen)])
     return titles, rows
 
 
