@@ -24,12 +24,13 @@ struct Executor {
   const Operator& op;
   const int64_t workspace_bytes;
   const Run run;
-  bool exists[kOperands];  // whether there is a tensor
-  bool accessed[kOperands];  // whether phase 2 reads or writes its data
-  View views[kOperands];  // fixed by phase 1
+  bool exists[kOperands];                 // whether there is a tensor
+  bool accessed[kOperands];               // whether phase 2 reads or writes its data
+  View views[kOperands];                  // fixed by phase 1
   std::atomic<void*> storage[kOperands];  // the first byte of each storage, before the offset
   std::atomic<bool> repeatable{false};
-  std::shared_ptr<FilterCache> filters;  // where packed filters are kept, null: nowhere
+  // Where packed filters are kept, null: nowhere. Read and written by std::atomic_load and std::atomic_store.
+  std::shared_ptr<FilterCache> filters;
 };
 
 Handles<Executor>& executors();

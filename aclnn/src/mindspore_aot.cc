@@ -93,8 +93,7 @@ struct Attributes final : AotKernelData {
         dilations(extra->GetAttrIntVec("dilations")),
         groups(extra->GetAttrInt("groups")),
         pad_mode(extra->GetAttrStr("pad_mode")),
-        wanted(extra->HasAttr("wanted") ? extra->GetAttrStr("wanted") : ""),
-        filters(extra->HasAttr("frozen") ? msctCreateFilterCache() : nullptr) {}
+        wanted(extra->HasAttr("wanted") ? extra->GetAttrStr("wanted") : "") {}
 
   std::vector<int64_t> strides, pads, dilations;
   int64_t groups;
@@ -243,7 +242,9 @@ MINDSPORE_ENTRY std::vector<int64_t> FusedConvTanhInferShape(int* ndims, int64_t
 }
 
 MINDSPORE_ENTRY int FusedConvTanhInit(int* /*ndims*/, int64_t** /*shapes*/, const char** /*dtypes*/, AotExtra* extra) {
-  extra->SetKernelData(new Attributes(extra));
+  auto attributes = std::make_unique<Attributes>(extra);
+  if (extra->HasAttr("frozen")) attributes->filters.reset(msctCreateFilterCache());
+  extra->SetKernelData(attributes.release());
   return 0;
 }
 
