@@ -14,8 +14,8 @@ namespace msct {
 
 class FilterCache;
 
-// Runs a plan. elements[i] is the address of element 0 of operand i, null if there is nothing to read or write. filters
-// may be null.
+// Runs a plan. elements[i] is the address of element 0 of operand i, null if there is nothing to read or write.
+// filters may be null.
 using Run = std::function<void(void* const* elements, void* workspace, FilterCache* filters)>;
 
 struct Executor {
@@ -29,8 +29,7 @@ struct Executor {
   View views[kOperands];                  // fixed by phase 1
   std::atomic<void*> storage[kOperands];  // the first byte of each storage, before the offset
   std::atomic<bool> repeatable{false};
-  // Where packed filters are kept, null: nowhere. Read and written by std::atomic_load and std::atomic_store.
-  std::shared_ptr<FilterCache> filters;
+  std::shared_ptr<FilterCache> filters;   // null: packed filters are not kept; for std::atomic_load and atomic_store
 };
 
 Handles<Executor>& executors();

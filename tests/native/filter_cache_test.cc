@@ -1,6 +1,7 @@
 // Packed filters that are kept: the same bits as without, never those of a filter that was there before.
 #include "kernels/cpu/filter_cache.h"
 
+#include <limits>
 #include <thread>
 
 #include "kernels/cpu/layout.h"
@@ -65,6 +66,23 @@ void changed_in_place(const char* isa) {
       CHECK(result(plan, &tensors, &filters) == result(plan, &tensors, nullptr));
     }
     CHECK(tensors.intact());
+  }
+}
+
+// Winograd's tiles refuse images by the largest weight, which is kept as well.
+TEST(weights_beyond_the_range_of_tiles) {
+  const DispatchOptions options = require_options("portable");
+  for (const float weight : {1e30f, std::numeric_limits<float>::infinity(), std::nanf("")}) {
+    Random random(10);
+    Tensors tensors(large_problem(DType::kFloat32), &random);
+    const Plan plan = make_plan(options, tensors.p);
+    CHECK_EQ(plan.scheme.winograd, 1);
+    FilterCache filters;
+    CHECK(result(plan, &tensors, &filters) == result(plan, &tensors, nullptr));
+    reinterpret_cast<float*>(tensors.filter.data())[7] = weight;
+    const std::vector<char> expected = result(plan, &tensors, nullptr);
+    for (int call = 0; call < 3; ++call) CHECK(result(plan, &tensors, &filters) == expected);
+    tensors.check("a large weight");
   }
 }
 
