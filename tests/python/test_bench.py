@@ -456,3 +456,15 @@ def test_absent_peers_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert any(line.startswith("ConvTanh in MindSpore: ") for line in report.absences(run))
     with pytest.raises(RuntimeError, match=r"bench: networks need MindSpore, pip install 'ms_convtanh\[mindspore\]'"):
         benchmark.run(["lenet5_b64"])
+
+
+def test_bounds_rest_on_the_highest_peaks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A measurement that another program disturbed is replaced by a better one, and never the other way round."""
+    record = {"dtype": "float32", "compute_bound": 4.0, "memory_bound": 4.0}
+    run = {"records": [record]}
+    peaks = Peaks(100.0, 10.0, 2)
+    for measured, bounds in ((Peaks(200.0, 10.0, 2), (2.0, 4.0)), (Peaks(50.0, 40.0, 2), (2.0, 1.0))):
+        monkeypatch.setattr(benchmark, "measure_peaks", lambda measured=measured: measured)
+        peaks = benchmark._raise_peaks(run, peaks)
+        assert (record["compute_bound"], record["memory_bound"]) == bounds
+    assert run["peaks"] == {"flops": 200.0, "bytes": 40.0, "threads": 2, "bfloat16": 0.0}
