@@ -16,7 +16,7 @@
 // "pad" takes pads as given, "valid" is 0, "same" follows nn.Conv2d and depends on the shape of x. Backward has inputs
 // grad_y, y, x and filter; its output is the one gradient that the attribute wanted names: x, filter or bias. So a
 // network computes no gradient that it does not need; and MindSpore infers the shapes of single outputs only. An
-// attribute frozen, of any value, makes an operator keep its packed filters for as long as MindSpore keeps the operator.
+// attribute frozen, of any value, makes an operator keep its packed filters for as long as MindSpore keeps it.
 //
 // Shape inference refuses nothing, because Python's checks come after it, with better exceptions: see _custom.py. What
 // they cannot see is refused at launch. What a returned code means is lost on the way to Python, what() is not:

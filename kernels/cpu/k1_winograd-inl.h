@@ -108,8 +108,8 @@ MSCT_INLINE void prefetch_next_channel(const K1Input& input, const void* channel
   }
 }
 
-// Columns input.left, input.left + 2, ... of a row to even, those between them to odd, zeros outside x. line: room for a
-// row of 2 * pitch.
+// Columns input.left, input.left + 2, ... of a row to even, those between them to odd, zeros outside x. line: room for
+// a row of 2 * pitch.
 template <typename Element>
 MSCT_INLINE Simd::Float split_row(const K1Input& input, const Element* from, int64_t row, float* even, float* odd,
                                   float* line, Simd::Float largest, Simd::Float (*load)(const Element*)) {

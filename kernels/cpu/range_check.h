@@ -31,9 +31,9 @@ const char* find_images_out_of_range(const Plan& plan, const ConvTanhTensors& te
 
 // Winograd: whether an image may be computed by tiles, for a convolution of so many terms. x, filter: the largest
 // magnitudes, as bits. The error of an output is then that of the largest inputs beside it, not of those under the
-// filter alone: about 2^-24 |x| |w| K at worst, which |x| |w| K < 2^12 keeps below 2^-11 where tanh is steepest, and far
-// below that on average. Neither Inf nor NaN, which would spread over a tile, nor overflow, nor transformed taps that
-// are denormal pass.
+// filter alone: about 2^-24 |x| |w| K at worst, which |x| |w| K < 2^12 keeps below 2^-11 where tanh is steepest, and
+// far below that on average. Nothing passes that has Inf or NaN, which would spread over a tile, or that might overflow
+// or make transformed taps denormal.
 bool winograd_is_accurate(uint32_t x, uint32_t filter, int64_t terms);
 
 }  // namespace msct

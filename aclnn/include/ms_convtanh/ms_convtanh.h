@@ -29,7 +29,7 @@ MSCT_PUBLIC const char *msctGetCpuModel(void);
  *   "fusion"       MS_CONVTANH_FUSION       auto (default), half or true
  *   "num_threads"  MS_CONVTANH_NUM_THREADS  1 or more; never above the affinity mask and the cgroup quota
  *   "tuning"       MS_CONVTANH_TUNING       a file that `ms-convtanh tune` has written, or off. C programs read none of
- *                                           their own accord; the Python package reads this CPU's from its cache folder.
+ *                                           their own accord; Python reads this CPU's from its cache folder.
  * Returns ACLNN_SUCCESS, ACLNN_ERR_PARAM_NULLPTR (name) or ACLNN_ERR_PARAM_INVALID (unknown name or value).
  * An environment variable with an unknown value makes every phase 1 return ACLNN_ERR_PARAM_INVALID and name it. But a
  * tuning file of the environment that cannot be used (missing, corrupt, of another CPU or version) is ignored, and
@@ -104,8 +104,8 @@ MSCT_PUBLIC aclnnStatus msctDestroyFilterCache(const msctFilterCache *cache);
 
 /*
  * Between phase 1 and phase 2 of aclnnFusedConvTanh; for a repeatable executor at any time, for launches made
- * afterwards. A null cache returns to packing in each call. Fails with ACLNN_ERR_INNER_NULLPTR for a null executor, with
- * ACLNN_ERR_PARAM_INVALID for one of another operator, and if executor or cache are not alive.
+ * afterwards. A null cache returns to packing in each call. Fails with ACLNN_ERR_INNER_NULLPTR for a null executor,
+ * with ACLNN_ERR_PARAM_INVALID for one of another operator, and if executor or cache are not alive.
  */
 MSCT_PUBLIC aclnnStatus msctSetFilterCache(aclOpExecutor *executor, const msctFilterCache *cache);
 
