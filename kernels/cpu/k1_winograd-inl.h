@@ -97,6 +97,7 @@ MSCT_INLINE void transform_inputs(const float* even, const float* odd, int64_t p
 // Channels are far apart, where no hardware looks ahead. An address beyond x does no harm.
 MSCT_INLINE void prefetch_next_channel(const K1Input& input, const void* channel) {
   constexpr int64_t kLine = 64;
+  if (input.strides[2] > 1) return;  // a line for each element, or more lines than elements
   const int64_t size = size_of(input.dtype);
   const int64_t columns = input.w.stride * input.pitch * input.strides[2] * size;
   for (int64_t row = input.top; row < input.top + input.rows; ++row) {

@@ -98,9 +98,25 @@ std::vector<K1Scheme> schemes(const Plan& plan, const K1Kernel& kernel) {
   return result;
 }
 
+// Up to here, packing a weight takes longer than what it saves. Measured with 1x1 and 3x3 filters.
+constexpr int64_t kFewPixels = 512;
+
+// Whether the terms of an output channel, (ci, kh, kw), are neighbours in memory.
+bool is_run_of_terms(const ConvTanhProblem& p) {
+  if (p.dtype != DType::kFloat32 || p.filter_strides[0] <= 0) return false;
+  const int64_t sizes[] = {p.ci / p.groups, p.kh, p.kw};
+  int64_t step = 1;
+  for (int axis = 2; axis >= 0; --axis) {
+    if (sizes[axis] > 1 && p.filter_strides[axis + 1] != step) return false;
+    step *= sizes[axis];
+  }
+  return true;
+}
+
 // What a row of pixels that are images counts for.
 constexpr int64_t kBatch = 16;
 
+constexpr double kMargin = 1.05;  // what tiles have to win by, since the estimate is not exact
 constexpr double kShortSums = 1.2;  // what GEMMs with K = input channels take longer than those with all taps
 
 double winograd_cost(const ConvTanhProblem& p, const K1Kernel& kernel, const Rates& rates) {
@@ -109,12 +125,13 @@ double winograd_cost(const ConvTanhProblem& p, const K1Kernel& kernel, const Rat
   const int64_t tiles = round_up(ceil_div(p.ho, 2) * ceil_div(p.wo, 2), kernel.lanes);
   const auto elements = [&](int64_t channels) { return static_cast<double>(kWinogradPositions * channels * tiles); };
   const double multiplies = elements(p.co) * static_cast<double>(ci_group) / rates.multiplies * kShortSums;
-  const double transforms = (elements(p.ci) + elements(p.co)) * rates.transform_element;
+  // Inputs come from far, products from cache.
+  const double transforms = (2 * elements(p.ci) + elements(p.co)) * rates.transform_element;
   const double c = elements(p.co) * static_cast<double>(steps) * rates.c_element;
   // Neighbouring tiles share half of their inputs in one direction.
   const double packed = elements(p.ci) / 2 * rates.pack_element;
   const double weights = static_cast<double>(kWinogradPositions * p.co * ci_group) * rates.pack_weight;
-  return multiplies + transforms + c + packed + weights;
+  return kMargin * (multiplies + transforms + c + packed + weights);
 }
 
 double cost(const ConvTanhProblem& p, const K1Variant& variant, const K1Scheme& scheme) {
@@ -139,7 +156,10 @@ double cost(const ConvTanhProblem& p, const K1Variant& variant, const K1Scheme& 
   const double shared_w = real(std::min(scheme.tap_columns(p.kw), p.stride_w));
   const double planes = real(ceil_div(ci_group, step) * scheme.planes(step)) * real(p.groups);
   const double packed = planes * shared_h * shared_w * pixels * rates.pack_element;
-  const double weights = channels * entries * real(kernel.depth) * rates.pack_weight;
+  ConvTanhProblem one = p;
+  one.n = 1;
+  const double weights =
+      reads_filter_in_place(one, scheme) ? 0 : channels * entries * real(kernel.depth) * rates.pack_weight;
   const double checked = p.dtype == DType::kFloat32 && kernel.add_to_range
                              ? real(p.ci) * real(p.hi) * real(p.wi) * rates.check_element
                              : 0;
@@ -147,6 +167,10 @@ double cost(const ConvTanhProblem& p, const K1Variant& variant, const K1Scheme& 
 }
 
 }  // namespace
+
+bool reads_filter_in_place(const ConvTanhProblem& p, const K1Scheme& scheme) {
+  return scheme.halves == 1 && !scheme.winograd && is_run_of_terms(p) && p.n * p.ho * p.wo <= kFewPixels;
+}
 
 int64_t step_channels(const ConvTanhProblem& p, const K1Scheme& scheme) {
   const int64_t ci_group = p.ci / p.groups;

@@ -22,6 +22,9 @@ std::vector<K1Candidate> k1_candidates(const DispatchOptions& options, const Pla
 // The one to take.
 K1Candidate choose_k1(const DispatchOptions& options, const Plan& plan);
 
+// Whether K1 reads the filter without packing it.
+bool reads_filter_in_place(const ConvTanhProblem& problem, const K1Scheme& scheme);
+
 // Input channels in a K step.
 int64_t step_channels(const ConvTanhProblem& problem, const K1Scheme& scheme);
 

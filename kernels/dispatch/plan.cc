@@ -38,9 +38,6 @@ constexpr double kOperationsPerThread = 1e6;
 constexpr double kTanhOperations = 30;
 constexpr double kMatrixSpeed = 10;  // of a matrix unit's products, in those of vectors
 
-// Up to here, packing a weight takes longer than what it saves. Measured with 1x1 and 3x3 filters.
-constexpr int64_t kFewPixels = 512;
-
 // In tiles of 2x2 outputs.
 struct TileCounts {
   int64_t rows, columns;
@@ -90,7 +87,12 @@ Tiling make_winograd_tiling(const Plan& plan) {
     return fixed_blocks * ceil_div(all.rows, counts.rows) * ceil_div(all.columns, counts.columns);
   };
   if (plan.threads > 1) {
-    while (counts.rows > 1 && blocks() < plan.threads * size.blocks_per_thread) counts.rows = ceil_div(counts.rows, 2);
+    // Fewer tiles than these would leave register tiles empty.
+    const int64_t least = kernel.lanes * kernel.group;
+    while (counts.rows > 1 && ceil_div(counts.rows, 2) * counts.columns >= least &&
+           blocks() < plan.threads * size.blocks_per_thread) {
+      counts.rows = ceil_div(counts.rows, 2);
+    }
   }
   tiling.rows = std::min(p.ho, 2 * counts.rows);
   tiling.cols = std::min(p.wo, 2 * counts.columns);
@@ -165,25 +167,12 @@ bool is_countable(const Plan& plan) {
   return (result + filter * lanes + packed) * sizeof(float) < 0x1p60;
 }
 
-// Whether K1 can read the filter as it is: the terms of an output channel, (ci, kh, kw), are neighbours in memory.
-bool is_run_of_terms(const ConvTanhProblem& p) {
-  if (p.dtype != DType::kFloat32 || p.filter_strides[0] <= 0) return false;
-  const int64_t sizes[] = {p.ci / p.groups, p.kh, p.kw};
-  int64_t step = 1;
-  for (int axis = 2; axis >= 0; --axis) {
-    if (sizes[axis] > 1 && p.filter_strides[axis + 1] != step) return false;
-    step *= sizes[axis];
-  }
-  return true;
-}
-
 // Completes a plan that has its K1.
 void place_blocks(Plan* plan) {
   const ConvTanhProblem& p = plan->problem;
   plan->direct = plan->scheme.halves == 1 && !plan->gated && p.dtype == DType::kFloat32 && p.kh == 1 && p.kw == 1 &&
                  p.stride_w == 1 && p.x_strides[3] == 1;
-  plan->filter_in_place =
-      plan->scheme.halves == 1 && !plan->scheme.winograd && is_run_of_terms(p) && p.n * p.ho * p.wo <= kFewPixels;
+  plan->filter_in_place = reads_filter_in_place(p, plan->scheme);
   plan->tiling = make_tiling(*plan);
   plan->workspace_bytes = make_layout(*plan).total;
 }
