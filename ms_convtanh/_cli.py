@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -153,6 +153,18 @@ def busy(command: str, text: str) -> Iterator[None]:
     console = require(command, "rich.console", "tools").Console(stderr=True)
     with console.status(text):
         yield
+
+
+@contextmanager
+def progress(command: str, text: str, total: int) -> Iterator[Callable[..., None]]:
+    """A bar on stderr, which the function moves: advance, completed, description. Nothing where that is no terminal."""
+    if not sys.stderr.isatty():
+        yield lambda **changes: None
+        return
+    bars = require(command, "rich.progress", "tools")
+    console = require(command, "rich.console", "tools").Console(stderr=True)
+    with bars.Progress(*bars.Progress.get_default_columns(), bars.TimeElapsedColumn(), console=console) as bar:
+        yield partial(bar.update, bar.add_task(text, total=total))
 
 
 def write_text(path: Path, text: str) -> None:

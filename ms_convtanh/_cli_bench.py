@@ -1,33 +1,33 @@
 """ms-convtanh bench."""
 
 import os
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
-from ms_convtanh._cli import busy, json_option, prepare_networks, print_json, print_table, reports_errors, write_text
-from ms_convtanh._extras import require
+from ms_convtanh._cli import (
+    busy,
+    json_option,
+    prepare_networks,
+    print_json,
+    print_table,
+    progress,
+    reports_errors,
+    write_text,
+)
 
 COMMAND = "bench"
 DTYPES = ("float32", "float16", "bfloat16")
 
 
 def _progress(names: Sequence[str]) -> Iterator[str]:
-    """The names, with a bar on stderr unless that is no terminal."""
-    if not sys.stderr.isatty():
-        yield from names
-        return
-    bars = require(COMMAND, "rich.progress", "tools")
-    console = require(COMMAND, "rich.console", "tools").Console(stderr=True)
-    with bars.Progress(*bars.Progress.get_default_columns(), bars.TimeElapsedColumn(), console=console) as bar:
-        task = bar.add_task("", total=len(names))
+    with progress(COMMAND, "", len(names)) as update:
         for name in names:
-            bar.update(task, description=name)
+            update(description=name)
             yield name
-            bar.advance(task)
+            update(advance=1)
 
 
 def _use_cpus(threads: int | None) -> None:

@@ -1,32 +1,15 @@
 """ms-convtanh tune."""
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
-from ms_convtanh._cli import json_option, optional_problem_options, print_json, print_table, reports_errors
-from ms_convtanh._extras import require
+from ms_convtanh._cli import json_option, optional_problem_options, print_json, print_table, progress, reports_errors
 
 COMMAND = "tune"
-
-
-@contextmanager
-def _progress(total: int) -> Iterator[Callable[[], None]]:
-    """A bar on stderr, whose steps the function makes; nothing where that is no terminal."""
-    if not sys.stderr.isatty():
-        yield lambda: None
-        return
-    bars = require(COMMAND, "rich.progress", "tools")
-    console = require(COMMAND, "rich.console", "tools").Console(stderr=True)
-    with bars.Progress(*bars.Progress.get_default_columns(), bars.TimeElapsedColumn(), console=console) as bar:
-        task = bar.add_task("settings", total=total)
-        yield lambda: bar.advance(task)
-        bar.update(task, completed=total)
 
 
 @click.command()
@@ -95,10 +78,12 @@ def tune(
         _show(settings, target, as_json)
         return
     found = []
-    with _progress(settings.iterations * len(settings.problems)) as step:
+    total = settings.iterations * len(settings.problems)
+    with progress(COMMAND, "settings", total) as update:
         for one_problem in settings.problems:
-            found += tuner.tune(replace(settings, problems=(one_problem,)), step=step)
+            found += tuner.tune(replace(settings, problems=(one_problem,)), step=partial(update, advance=1))
             written = tuner.store(found[-1:], output)  # what interrupts the rest does not lose it
+        update(completed=total)
     if as_json:
         results = [
             {

@@ -2,8 +2,7 @@
 
 import os
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from ms_convtanh._networks import tensor
+from ms_convtanh._networks import graph_mode, tensor
 
 COMMAND = "check"
 
@@ -186,7 +185,7 @@ class Model:
             raise ValueError(f"{COMMAND}: the network takes {len(names)} inputs, {names}, got {len(inputs)}")
         # Tuples are not returned as one: their elements are nodes of their own where they matter.
         outputs = [node.output for node in self.graph.nodes if node.operator != "MakeTuple"]
-        with tempfile.TemporaryDirectory() as folder, _graph_mode():
+        with tempfile.TemporaryDirectory() as folder, graph_mode():
             path = os.path.join(folder, "model.mindir")
             Path(path).write_bytes(self._returning(outputs))
             results = nn.GraphCell(ms.load(path))(*map(tensor, inputs))
@@ -202,15 +201,3 @@ def as_numpy(value: Any) -> Any:
 
         return value.astype(ms.float32).asnumpy().astype(ml_dtypes.bfloat16)
     return value.asnumpy()
-
-
-@contextmanager
-def _graph_mode() -> Iterator[None]:
-    import mindspore as ms
-
-    before = ms.get_context("mode")
-    ms.set_context(mode=ms.GRAPH_MODE)
-    try:
-        yield
-    finally:
-        ms.set_context(mode=before)

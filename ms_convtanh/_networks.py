@@ -1,6 +1,8 @@
 """A network named on the command line: a MindIR file, or module:function and a checkpoint."""
 
 import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -56,3 +58,16 @@ def tensor(array: NDArray[Any]) -> Any:
     if array.dtype.name == "bfloat16":
         return ms.Tensor(array.astype(np.float32)).astype(ms.bfloat16)
     return ms.Tensor(array)
+
+
+@contextmanager
+def graph_mode() -> Iterator[None]:
+    """MindSpore's graph mode inside the with block."""
+    import mindspore as ms
+
+    before = ms.get_context("mode")
+    ms.set_context(mode=ms.GRAPH_MODE)
+    try:
+        yield
+    finally:
+        ms.set_context(mode=before)

@@ -38,6 +38,19 @@ constexpr double kOperationsPerThread = 1e6;
 constexpr double kTanhOperations = 30;
 constexpr double kMatrixSpeed = 10;  // of a matrix unit's products, in those of vectors
 
+// Its channels alone.
+Tiling channel_tiling(const Plan& plan, const Tuning& size) {
+  const ConvTanhProblem& p = plan.problem;
+  const int64_t co_group = p.co / p.groups;
+  const int64_t co = round_up(even_part(co_group, size.block_channels), plan.k1->kernel.panel);
+  return {1, 1, std::min(co_group, co), step_channels(p, plan.scheme)};
+}
+
+// Blocks of an image's place, over images, groups and channels.
+int64_t blocks_at_a_place(const ConvTanhProblem& p, const Tiling& tiling) {
+  return p.n * p.groups * ceil_div(p.co / p.groups, tiling.co);
+}
+
 // In tiles of 2x2 outputs.
 struct TileCounts {
   int64_t rows, columns;
@@ -74,15 +87,12 @@ Tiling make_winograd_tiling(const Plan& plan) {
   const ConvTanhProblem& p = plan.problem;
   const K1Kernel& kernel = plan.k1->kernel;
   const Tuning size = sizes_for(kernel, plan.tuning);
-  const int64_t co_group = p.co / p.groups;
-  Tiling tiling;
-  tiling.ci = step_channels(p, plan.scheme);
-  tiling.co = std::min(co_group, round_up(even_part(co_group, size.block_channels), kernel.panel));
+  Tiling tiling = channel_tiling(plan, size);
   const TileCounts all = {ceil_div(p.ho, 2), ceil_div(p.wo, 2)};
   // Transformed inputs and products are used position by position: they may exceed the L2 cache.
   const int64_t limit = 8 * size.packed_elements / (kWinogradPositions * (tiling.ci + tiling.co));
   TileCounts counts = best_tile_counts(kernel, all, limit);
-  const int64_t fixed_blocks = p.n * p.groups * ceil_div(co_group, tiling.co);
+  const int64_t fixed_blocks = blocks_at_a_place(p, tiling);
   const auto blocks = [&] {
     return fixed_blocks * ceil_div(all.rows, counts.rows) * ceil_div(all.columns, counts.columns);
   };
@@ -104,10 +114,7 @@ Tiling make_tiling(const Plan& plan) {
   const ConvTanhProblem& p = plan.problem;
   const K1Kernel& kernel = plan.k1->kernel;
   const Tuning size = sizes_for(kernel, plan.tuning);
-  const int64_t co_group = p.co / p.groups;
-  Tiling tiling;
-  tiling.ci = step_channels(p, plan.scheme);
-  tiling.co = std::min(co_group, round_up(even_part(co_group, size.block_channels), kernel.panel));
+  Tiling tiling = channel_tiling(plan, size);
 
   // A block that reads x in place packs only at the end of a row.
   const int64_t packed_limit = plan.direct ? 4 * size.packed_elements : size.packed_elements;
@@ -130,7 +137,7 @@ Tiling make_tiling(const Plan& plan) {
   while (tiling.rows < p.ho && fits(tiling.rows + 1, tiling.cols)) ++tiling.rows;
   tiling.rows = even_part(p.ho, tiling.rows);
 
-  const int64_t fixed_blocks = p.n * p.groups * ceil_div(co_group, tiling.co);
+  const int64_t fixed_blocks = blocks_at_a_place(p, tiling);
   const auto blocks = [&] { return fixed_blocks * ceil_div(p.ho, tiling.rows) * ceil_div(p.wo, tiling.cols); };
   if (plan.threads > 1) {
     while (tiling.rows > 1 && blocks() < plan.threads * size.blocks_per_thread) tiling.rows = ceil_div(tiling.rows, 2);

@@ -8,11 +8,12 @@ from contextlib import nullcontext
 from dataclasses import asdict
 from typing import Any
 
+from ms_convtanh._networks import graph_mode
 from ms_convtanh._trace import Peaks, measure_peaks
 from ms_convtanh.benchmark import machine, training
 from ms_convtanh.benchmark.measure import Budget, PeerRates, measure_model
 from ms_convtanh.benchmark.models import case_names, make, network_names
-from ms_convtanh.benchmark.peers import CELL, PEERS, Peer, graph_mode
+from ms_convtanh.benchmark.peers import CELL, PEERS, Peer
 from ms_convtanh.benchmark.results import FORMAT
 from ms_convtanh.profiler import profile_case
 

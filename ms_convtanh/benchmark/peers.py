@@ -5,8 +5,7 @@ when they are asked for.
 """
 
 import importlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -83,19 +82,6 @@ def mindspore_network(model: Model, conv_tanh: Callable[..., Any]) -> Any:
     from mindspore import nn
 
     return nn.SequentialCell(*(mindspore_layer(layer, conv_tanh) for layer in model.layers))
-
-
-@contextmanager
-def graph_mode() -> Iterator[None]:
-    """MindSpore's graph mode inside the with block."""
-    import mindspore as ms
-
-    before = ms.get_context("mode")
-    ms.set_context(mode=ms.GRAPH_MODE)
-    try:
-        yield
-    finally:
-        ms.set_context(mode=before)
 
 
 def _mindspore(conv_tanh: Callable[..., Any]) -> Callable[[Model, int], Prepared]:

@@ -16,16 +16,6 @@ msctInfo info() {
   return got;
 }
 
-msctPlan plan_of(Call* call) {
-  const TensorPointer x = call->x.make(), filter = call->filter.make(), bias = call->bias->make(), y = call->y.make();
-  msctPlan plan = {};
-  CHECK_EQ(msctExplainFusedConvTanh(x.get(), filter.get(), bias.get(), array_of(call->strides).get(),
-                                    array_of(call->pads).get(), array_of(call->dilations).get(), call->groups, 0,
-                                    y.get(), &plan),
-           ACLNN_SUCCESS);
-  return plan;
-}
-
 // Sets an environment variable and lets the option follow it; both go back afterwards.
 struct Environment {
   const char *option, *variable;

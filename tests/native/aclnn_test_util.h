@@ -16,6 +16,7 @@
 #include "acl/acl.h"
 #include "aclnn/opdev/op_errno.h"
 #include "aclnnop/aclnn_fused_conv_tanh.h"
+#include "ms_convtanh/ms_convtanh.h"
 #include "tests/native/test.h"
 
 namespace msct_test {
@@ -290,6 +291,17 @@ inline void set_shape(Tensor* tensor, Ints shape) {
   const aclFormat format = tensor->format;
   *tensor = tensor_of(std::move(shape), tensor->dtype);
   tensor->format = format;
+}
+
+// What phase 2 of the call would do.
+inline msctPlan plan_of(Call* call) {
+  const TensorPointer x = call->x.make(), filter = call->filter.make(), bias = call->bias->make(), y = call->y.make();
+  msctPlan plan = {};
+  CHECK_EQ(msctExplainFusedConvTanh(x.get(), filter.get(), bias.get(), array_of(call->strides).get(),
+                                    array_of(call->pads).get(), array_of(call->dilations).get(), call->groups, 0,
+                                    y.get(), &plan),
+           ACLNN_SUCCESS);
+  return plan;
 }
 
 }  // namespace msct_test

@@ -38,16 +38,6 @@ std::string entry(const std::string& setting, const std::string& pads = "[0, 0, 
          ", dilations: [1, 1], groups: 2" + setting + "}\n";
 }
 
-msctPlan plan_of(Call* call) {
-  const TensorPointer x = call->x.make(), filter = call->filter.make(), bias = call->bias->make(), y = call->y.make();
-  msctPlan plan = {};
-  CHECK_EQ(msctExplainFusedConvTanh(x.get(), filter.get(), bias.get(), array_of(call->strides).get(),
-                                    array_of(call->pads).get(), array_of(call->dilations).get(), call->groups, 0,
-                                    y.get(), &plan),
-           ACLNN_SUCCESS);
-  return plan;
-}
-
 std::string tuning_in_force() {
   msctInfo info = {};
   CHECK_EQ(msctGetInfo(&info), ACLNN_SUCCESS);
